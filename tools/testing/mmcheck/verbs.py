@@ -38,8 +38,8 @@ def overview() -> str:
     for title, verbs in GROUPS.items():
         lines += [title, *(f"  {name:16} {verb.says}" for name, verb in verbs.items())]
     hints = [
-        "./mmcheck VERB --help has the variables and exit statuses of a verb, and an example.",
-        f"./mmcheck {CONTAINER} VERB does the same in a container: podman, or docker.",
+        "./mmcheck VERB --help prints the variables and exit statuses of a verb, and an example.",
+        f"./mmcheck {CONTAINER} VERB runs the verb in a container of podman or docker.",
     ]
     return "\n".join([*lines, "", *hints])
 

@@ -17,7 +17,7 @@ STATES = ("passed", "failed", "skipped")
 KNOWN = "known"
 """The state of a failure that the user's baseline lists. Only run/baseline.py sets this state."""
 
-NO_END = "the console does not say how it ended"
+NO_END = "lines of this test are missing on the console, or the kernel warned"
 OUTSIDE = "it failed outside of its cases"
 
 SPLAT_LINES = 60
@@ -180,7 +180,7 @@ class Reader:
         if self.due > 0 and last and not lost:
             self.suite = last
             case = self._add("", "failed", [])
-            case.text.append(f"{why} after this suite: {self.due} did not run")
+            case.text.append(f"{why} after this suite; suites or programs that did not run: {self.due}")
             self.suite = ""
             yield case
 

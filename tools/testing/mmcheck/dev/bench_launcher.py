@@ -154,5 +154,5 @@ def run(environ: Mapping[str, str]) -> int:
     for name, (_, more) in BOUNDS.items():
         values = sorted(ours - theirs if more else ours / theirs for ours, theirs in (one[name] for one in found))
         unit = " s more" if more else "x"
-        print(f"{name:8}{values[0]:.2f} to {values[-1]:.2f}{unit} in {repeats} runs; missed in {missed.count(name)}")
+        print(f"{name:8}{values[0]:.2f} to {values[-1]:.2f}{unit} in {repeats} runs; too long in {missed.count(name)}")
     return FAILED if missed else PASSED

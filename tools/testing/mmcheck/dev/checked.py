@@ -36,7 +36,7 @@ def missing(out: Path, wanted: str) -> str:
         return f"make check has left no verdict in {out}"
     if of != wanted:
         about = f"commit {of[:12]}" if of else "a work tree with changes"
-        return f"the last make check was about {about}, not about {wanted[:12]}"
+        return f"the last make check tested {about}, not {wanted[:12]}"
     if failed:
         return f"make check failed for {wanted[:12]}: {failed} failures"
     return "" if kernels else "the last check was make check-host, which boots no kernel"

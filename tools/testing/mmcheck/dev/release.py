@@ -70,12 +70,13 @@ def heading(text: str, version: str, day: str) -> tuple[str, str]:
     """CHANGELOG.md with the heading `version`, or "" if it has this heading already, and the notes on the version."""
     if not (old := re.search(rf"^## {re.escape(version)}\b.*\n", text, re.MULTILINE)):
         if UNRELEASED not in text:
-            raise UserError(f"{CHANGELOG} has no heading Unreleased, and none of {version}: add what has changed")
+            headings = f"neither a heading Unreleased nor a heading {version}"
+            raise UserError(f"{CHANGELOG} has {headings}: add one, and describe the changes")
         text = text.replace(UNRELEASED, f"{UNRELEASED}\n## {version}, {day}\n", 1)
     found = re.search(rf"^## {re.escape(version)}\b.*\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
     notes = found[1].strip() if found else ""
     if not notes:
-        raise UserError(f"{CHANGELOG} has no line on {version}: add what has changed below Unreleased")
+        raise UserError(f"{CHANGELOG} has no notes on {version}: describe the changes below the heading Unreleased")
     return ("" if old else text), notes
 
 
@@ -91,7 +92,7 @@ def plan(version: str, out: Path, project: Path) -> Plan:
     if not commit:
         raise UserError(f"{project} is no git repository: clone it, and release from the clone")
     if changed := git.asked(project, "status", "--porcelain"):
-        raise UserError(f"the work tree has changes: commit or remove them first: {changed.splitlines()[0].strip()}")
+        raise UserError(f"commit or remove the changes of the work tree first: {changed.splitlines()[0].strip()}")
     if why := checked.missing(out, commit):
         raise UserError(f"{why}; run make check")
     text, notes = heading((project / CHANGELOG).read_text(), version, time.strftime("%Y-%m-%d", time.gmtime()))

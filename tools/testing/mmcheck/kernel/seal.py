@@ -20,7 +20,7 @@ from ..core.errors import UserError
 from ..core.lock import held
 
 LEFT_OUT = ("__pycache__", ".git")
-"""Folders that do not count: Python and git write there, and no kernel is built from them."""
+"""The check ignores these folders: Python and git write there, and no kernel is built from them."""
 
 NAMED = 3
 """A message names at most this many files."""

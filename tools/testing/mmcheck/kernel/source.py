@@ -22,7 +22,7 @@ from . import patch, seal, tarball, toolchain
 from .archive import Archive, newest
 
 NEEDED = 1_900_000_000
-"""The most bytes that a packaged source needs while it is fetched and unpacked."""
+"""The maximum number of bytes that a packaged source needs while it is fetched and unpacked."""
 
 BUNZIP2 = [
     sys.executable,

@@ -33,7 +33,7 @@ SECONDS = 60
 """The number of seconds for which the network may be silent."""
 
 Beside = Callable[[str], bytes | None]
-"""A function that returns the content of a file next to the tarball, or None if there is no such file."""
+"""Takes the name of a file next to the tarball. Returns its content, or None if there is no such file."""
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ def _check(given: str, file: Path, beside: Beside) -> None:
     if expected := _checksum(file.name, beside):
         if archive.sha256(file) != expected:
             raise UserError(
-                f"KERNEL={given}: its SHA-256 differs from the checksum next to it; nothing was kept: fetch it again"
+                f"KERNEL={given}: its SHA-256 differs from its checksum file; nothing was kept: fetch it again"
             )
         checked.append("checksum")
     inner = re.sub(r"(?<=\.tar)\.\w+$", "", file.name)
@@ -144,11 +144,11 @@ def _check(given: str, file: Path, beside: Beside) -> None:
             elif not checked:
                 raise UserError(
                     f"KERNEL={given}: gpg has no key {key} to check {name}: import the key, or put {file.name}.sha256 "
-                    "with the right checksum next to the file"
+                    "with the right checksum next to the tarball"
                 )
             break
     what = " and ".join(checked)
-    progress.say(f"{file.name}: {what} checked" if what else f"{file.name}: no checksum and no signature is next to it")
+    progress.say(f"{file.name}: {what} checked" if what else f"{file.name}: there is no checksum or signature for it")
 
 
 def _checksum(name: str, beside: Beside) -> str:

@@ -111,7 +111,7 @@ PACKAGES = {
     "/usr/aarch64-linux-gnu/include/stdio.h": "libc6-dev-arm64-cross",
     "/usr/x86_64-linux-gnu/include/stdio.h": "libc6-dev-amd64-cross",
 }
-"""For each program, or path of a file, that a command needs: the Debian package that has it."""
+"""For each program or file that a command needs, the Debian package that contains it."""
 
 FEDORA = {
     "gcc-aarch64-linux-gnu": "gcc-aarch64-linux-gnu",
@@ -141,7 +141,7 @@ ARCH_LINUX = {
     "python3-venv": "python",
     "xz-utils": "xz",
 }
-"""The names of Debian packages, and of emulators, on Fedora and on Arch Linux."""
+"""For each Debian package or emulator, the package on Arch Linux. FEDORA lists the packages on Fedora."""
 
 SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
@@ -160,12 +160,12 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 
 
 BOX = f"./mmcheck {CONTAINER}"
-"""The first words of a command on a system that lacks the packages."""
+"""The beginning of a command that runs in a container, without packages of this system."""
 
 BOXED = "MMCHECK_CONTAINER"
-"""The variable that is set in the container. Its value is the O= of commands without O=."""
+"""The environment variable that is set in the container. Its value is the default of O= there."""
 
-NO_CCACHE = "ccache is missing, so each kernel is compiled from scratch: with ccache, similar kernels take seconds"
+NO_CCACHE = "ccache is missing, so each kernel is compiled from scratch; with ccache, similar kernels take seconds"
 
 
 def cross_prefix(arch: str) -> str:
@@ -287,5 +287,5 @@ def elsewhere(absent: Sequence[str]) -> str:
             unknown.append(need)
     said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
     if unknown:
-        said.append(f"mmcheck does not know which package has {', '.join(unknown)}, but {BOX} needs none")
+        said.append(f"mmcheck does not know which package has {', '.join(unknown)}; {BOX} needs none")
     return "; ".join(said)

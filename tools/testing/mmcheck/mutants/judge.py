@@ -34,7 +34,7 @@ UNCHANGED = 900
 """Seconds for the boot without a mutant. It runs all cases, which takes minutes on a busy machine."""
 
 SECOND = 3
-"""After a death or a hang of the kernel, at most this many other suites and selftests run for a better verdict."""
+"""If the kernel died or hung, at most this many other suites and selftests run: one may fail without a death."""
 
 AGAIN = 2
 """The number of additional boots if a kernel dies before a suite begins."""
@@ -70,7 +70,7 @@ class Session(Builder):
 
     name = ""
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
-    """Suites and selftests that noticed mutants before, by file and function, best first. The file "" is any file."""
+    """For each file and function, the tests that noticed mutants before, best first. The file "" means any file."""
     kernel: Kernel | None = None
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
@@ -218,7 +218,7 @@ class Session(Builder):
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
         count = sum(only is None or mutant.name in only for mutant, _ in mutants)
-        dry.instead("judge", f"{count} mutants in one kernel, each by one boot or more; {len(absent)} do not fit")
+        dry.instead("judge", f"{count} mutants in one kernel, at least one boot for each; {len(absent)} do not fit")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]
@@ -269,7 +269,7 @@ class Session(Builder):
             if not any(text != self.read(name) for name, text in files.items()):
                 results.append(Result(mutant.name, "survived", argument="changes nothing"))
                 continue
-            progress.say(f"{mutant.name} changes more than bodies of functions, so it gets its own kernel")
+            progress.say(f"{mutant.name} changes code outside of function bodies, so it gets its own kernel")
             if not self.attempt(own_kernel(mutant, files, usual)):
                 results.append(Result(mutant.name, "does not build", harm=mutant.harm))
                 continue

@@ -153,7 +153,7 @@ class Findings:
     unproven:  cases that notice no mutant, with the given reason, or ""
     fragile:   mutants that only one case notices, with this case
     unnoticed: mutants that no case notices
-    idle:      suites that notice no mutant that all other suites miss
+    idle:      suites that notice only mutants that other suites notice too
     """
 
     unproven: dict[str, str]
@@ -200,7 +200,7 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines.append(f"{len(found.fragile)} mutants are noticed by one case alone:")
     lines += [f"  {name}  {case}" for name, case in found.fragile.items()]
     lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
-    lines.append(f"{len(found.idle)} suites notice no mutant that all other suites miss: {' '.join(found.idle)}")
+    lines.append(f"{len(found.idle)} suites notice only mutants that other suites notice too: {' '.join(found.idle)}")
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
         lines.append(f"{len(cut)} mutants kill the kernel so often that cases did not run: {' '.join(sorted(cut))}")
     return "\n".join(lines)

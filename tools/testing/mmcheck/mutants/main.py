@@ -181,8 +181,8 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     total = sample.score(verdicts, sample.answers(path), KILLED)
     could = total.noticed + total.survived
     more = [
-        f"the whole sample: {total.noticed} of {could} noticed ({percent(total.noticed, could)}), {total.failing} by a"
-        f" failing test; {total.equivalent} are equivalent, {len(verdicts)} are judged"
+        f"the whole sample: {total.noticed} of {could} mutants noticed ({percent(total.noticed, could)}), "
+        f"{total.failing} by a failing test; {total.equivalent} more are equivalent; {len(verdicts)} judged"
     ]
     if score := by_hand(session):
         more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")

@@ -177,7 +177,7 @@ NEEDS = {
     ),
     ("arch/arm64/mm/mmu.c", r"create_idmap|split_to_ptes_.*"): Needs(early=True),
 }
-"""The boots that mutants need, by file and function. Other mutants are enabled after the boot on the usual machine."""
+"""The boots that mutants of these functions need. Other mutants are enabled after boot, on the usual machine."""
 
 
 def _needs(file: str, function: str) -> Needs:

@@ -12,7 +12,7 @@ _INDEX = re.compile(r"\bentry (-?\d+)(?:, outside of the table)?$")
 
 TABLE = Path(__file__).with_suffix(".toml")
 LAYOUTS: Mapping[str, Mapping[str, str]] = tomllib.loads(TABLE.read_text())
-"""For each architecture, the names of the fields of an entry by their bits; the highest field comes first."""
+"""For each architecture, the bits and the name of each field of an entry; the highest field comes first."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def kills() -> str:
         "#cases that notice none",
         "#share",
         "#fragile mutants",
-        "#suites never the only one to notice",
+        "#suites whose mutants others notice too",
     ]
     # Say first that no run on this machine measured these numbers.
     origin = (

@@ -15,7 +15,7 @@ from typing import Any
 from ..core import disk
 
 States = Mapping[str, Mapping[str, str]]
-"""The first letter of the state of a case, by the names of the run and the case."""
+"""`states[run][case]` is the first letter of the case's state."""
 
 
 @dataclass

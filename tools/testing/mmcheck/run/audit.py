@@ -45,7 +45,7 @@ def script(line: str, arch: str) -> tuple[str, str, dict[str, Path]]:
     except ValueError as error:
         raise UserError(f"{line}: {error}") from None
     if not words:
-        raise UserError("no program: ./mmcheck audit -- PROGRAM ARGS")
+        raise UserError("no program: use ./mmcheck audit -- PROGRAM ARGS")
     path = Path(words[0])
     name = re.sub(r"[^\w-]", "_", path.name) or "shell"
     if not path.is_file():

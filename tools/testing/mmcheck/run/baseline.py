@@ -22,10 +22,10 @@ from ..core import disk
 from ..core.errors import FAILED, PASSED, UserError
 
 NOTE = "baseline: "
-"""If a baseline does not accept a failure, it adds a line that begins like this."""
+"""The beginning of the line that a baseline adds to a failure that it does not accept."""
 
 FIXED = "fixed: "
-"""If a listed failure no longer occurs, a baseline adds a line that begins like this to a case that passed."""
+"""The beginning of the line that a baseline adds to a case that passed, if a listed failure no longer occurs."""
 
 KEYS = {"case": str, "why": str, "fails": int, "splat": bool, "arches": list, "pages": list}
 """The keys of an entry, and the type of each."""
@@ -138,11 +138,11 @@ class Baseline:
         if entry and same <= entry.most and (entry.splat or not case.splat):
             return dataclasses.replace(case, state=KNOWN, text=[f"{KNOWN} to this tree: {entry.why}", *case.text])
         if entry and same > entry.most:
-            why = f"{same} failures match {entry.case}, and {self.file.name} lists {entry.most}"
+            why = f"{same} failures match {entry.case}, but {self.file.name} accepts only {entry.most}"
         elif entry:
-            why = f"the kernel warned or died in {case.full}, and {self.file.name} lists a failure without that"
+            why = f"the kernel warned or died in {case.full}, but its entry in {self.file.name} has no splat = true"
         elif listed and suite > listed:
-            why = f"{suite} cases of {case.suite} fail, and {self.file.name} lists {listed}"
+            why = f"{suite} cases of {case.suite} fail, but {self.file.name} lists only {listed}"
         elif listed:
             why = f"{self.file.name} does not list {case.full}"
         else:
@@ -152,7 +152,8 @@ class Baseline:
     def _fixed(self, entry: Entry, failed: int) -> str:
         """The advice about an entry that lists more failures than there are."""
         if failed:
-            return f"{FIXED}{failed} of {entry.most} failures of {entry.case} are left; lower fails in {self.file.name}"
+            less = f"only {failed} of {entry.most} failures of {entry.case} still occur"
+            return f"{FIXED}{less}; set fails = {failed} in {self.file.name}"
         return f"{FIXED}remove {entry.case} from {self.file.name}"
 
     def missing(self, found: Iterable[Entry]) -> list[Entry]:
@@ -200,7 +201,8 @@ def load(file: Path) -> Baseline:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"BASELINE={file}: {error}") from None
     if unknown := set(whole) - {"known"}:
-        raise UserError(f"BASELINE={file}: there is no key {', '.join(sorted(unknown))}; each entry begins [[known]]")
+        why = f"there is no key {', '.join(sorted(unknown))}; each entry begins with the line [[known]]"
+        raise UserError(f"BASELINE={file}: {why}")
     if not isinstance(whole.get("known", []), list):
         raise UserError(f"BASELINE={file}: known is no list; each entry begins with the line [[known]]")
     found: list[Entry] = []
@@ -229,7 +231,7 @@ def wrong(content: Any) -> str:
     if "fails" in content and content["fails"] < 1:
         return f"fails = {content['fails']}: use a number above 0"
     if "fails" not in content and "*" in content["case"]:
-        return f"{content['case']}: a glob needs the key fails: how many of these cases may fail"
+        return f"{content['case']}: a glob needs the key fails, the number of these cases that may fail"
     return ""
 
 
@@ -252,7 +254,7 @@ def add(file: Path, entries: Sequence[Entry]) -> None:
     try:
         tomllib.loads(new.decode())
     except tomllib.TOMLDecodeError:
-        why = "nothing was added: begin each entry with the line [[known]], in place of a list known = [...]"
+        why = "nothing was added: begin each entry with the line [[known]], and write no list known = [...]"
         raise UserError(f"BASELINE={file}: {why}") from None
     file.parent.mkdir(parents=True, exist_ok=True)
     disk.replace(file.resolve(), new)

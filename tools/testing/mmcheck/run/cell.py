@@ -11,11 +11,11 @@ from pathlib import Path
 from ..core.errors import UserError
 
 TABLE = Path(__file__).parent / "matrix.toml"
-"""The flavours that cells have, and the cells of `make matrix`."""
+"""The table of flavours, and of the cells of `make matrix`."""
 
 
 NAME = "MMCHECK_CELL"
-"""The variable with the name of a run's cell; `make matrix` sets it."""
+"""The environment variable that holds the name of the run's cell. `make matrix` sets it."""
 
 
 def slug(name: str) -> str:

@@ -73,19 +73,21 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if sources:
         yield Finding("kernels", "has", ", ".join(sources))
     else:
-        yield Finding("kernels", "lacks", "none is downloaded: the first run with a kernel downloads 150 MB")
+        yield Finding("kernels", "lacks", "none is downloaded yet: the first run downloads 150 MB")
     if shutil.which("ccache"):
         yield Finding("ccache", "has", "ready")
     else:
-        yield Finding("ccache", "lacks", f"{toolchain.NO_CCACHE}; bisect, mutants, patches and --base build many")
+        many = "bisect, mutants, patches and --base build many kernels"
+        yield Finding("ccache", "lacks", f"{toolchain.NO_CCACHE}; {many}")
     if guest.has_kvm(toolchain.own_arch()):
-        yield Finding("KVM", "has", f"/dev/kvm is there for {toolchain.own_arch()}; if it does not work, QEMU emulates")
+        own = toolchain.own_arch()
+        yield Finding("KVM", "has", f"/dev/kvm exists for {own}; if KVM does not work, QEMU emulates the machine")
     else:
         yield Finding("KVM", "lacks", "QEMU must emulate machines: selftests take minutes, and races happen less often")
     if sandbox.filters(toolchain.ARCHITECTURES["arm64"].emulator):
         yield Finding("sandbox", "has", "QEMU runs without network, and with a filter of system calls")
     else:
-        yield Finding("sandbox", "lacks", "QEMU is not there, or has no -sandbox: a broken kernel can do more harm")
+        yield Finding("sandbox", "lacks", "QEMU is missing or lacks -sandbox: a broken kernel can do more harm")
     if os.geteuid() == 0:
         yield Finding("user", "lacks", "QEMU would run as root: use another user after the installation")
     cpus = os.cpu_count() or 1
@@ -119,7 +121,7 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
     for state, shows, what in (
         ("has", True, "their tests are skipped: KNOWN_ISSUES.md"),
         ("lacks", False, "their tests must pass"),
-        ("unknown", None, "the table does not find the code that shows them; their tests must pass"),
+        ("unknown", None, "mmcheck does not find the code that would show them; their tests must pass"),
     ):
         numbers = [str(number) for number, value in shown.items() if value is shows]
         if numbers:

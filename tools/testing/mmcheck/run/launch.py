@@ -26,10 +26,10 @@ from .request import Request
 from .workspace import Workspace
 
 TIMEOUT = 900
-"""The limit of a whole run in seconds: three times kunit.py's own limit, since here each case also has a limit."""
+"""The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends the run earlier."""
 
 UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that its last console does not have"])
-"""A failure of an earlier boot: with --run_isolated each boot overwrites the console."""
+"""Stands for a failure of an earlier boot. With --run_isolated each boot overwrites the console."""
 
 
 class Launch:
@@ -249,7 +249,7 @@ class Launch:
 
     def resume(self, boot: console.Console) -> None:
         """After a boot that ended early: boot again for each suite that has not begun."""
-        dead = boot.suite or "a suite"
+        dead = boot.suite or "(unknown)"
         where = f"after case {boot.last}" if boot.last else "in its first case"
         why = boot.reason or "the kernel printed nothing more until the time limit"
         self.globs = []
@@ -257,7 +257,7 @@ class Launch:
         suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
         missing = [suite for suite in suites if suite not in boot.finished and suite != boot.suite]
         again = f"; booting again for {', '.join(missing)}" if missing else ""
-        progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")
+        progress.say(f"the kernel ended early in suite {dead}, {where}: {why}{again}")
         cases = self._glob()[0].partition(".")[2] if self._glob() else ""
         said = self.log.read_bytes()
         for suite in missing:
@@ -303,13 +303,16 @@ class Launch:
             return self.judged(status)
         if _closed(sys.__stdout__):
             # kunit.py then ends with 1, as after a failed test, and the kernel ends too.
-            raise UserError(f"linux {self.label}: the reader of the output ended before the tests; write into a file")
+            raise UserError(
+                f"linux {self.label}: the program that reads this output through a pipe exited before the tests ended; "
+                "write the output to a file"
+            )
         boot = console.read(self.log)
         if not self.log.exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
             what = " ".join(self._glob()) or "the options"
-            raise record.NothingRanError(f"linux {self.label} {record.NO_TEST} {what}: --list_tests prints all")
+            raise record.NothingRanError(f"linux {self.label} {record.NO_TEST} {what}: --list_tests prints all tests")
         if boot.planned is None or not (boot.finished or boot.suite):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.log}")

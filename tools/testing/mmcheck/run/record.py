@@ -32,7 +32,7 @@ PAUSE = 5
 """At least this many seconds pass between two writes of one record, except before the last write."""
 
 SCHEMA = "1.0"
-"""The version of run.schema.json. A new field raises the second number, any other change the first."""
+"""The version of run.schema.json. A new field increases the second number. Any other change increases the first."""
 
 TESTS = ("kunit", "kselftest")
 """The kinds of runs that have cases as results. Other commands have results in their own form, as `data`."""

@@ -24,20 +24,20 @@ from .launch import Launch
 from .selftests import FOLDER, SECONDS, USUAL, Machine, Program, line, machine_of, remaining
 
 ERROR_LINES = 20
-"""At most this many lines of the compiler are kept about a program that does not build."""
+"""At most this many lines of compiler output are kept for a program that does not build."""
 
 _BROKEN = re.compile(r"^make[^:]*: \*\*\* \[(?:[^\]]*: )?(\S+)\] Error", re.MULTILINE)
 """The target that make could not build."""
 
 _ABOVE = re.compile(r"/\S*/\.\./(?=[\w./-]+:\d)")
-"""The build folder before the path of a source file. With ccache it may be the folder of another checkout."""
+"""The build folder at the beginning of a source path. With ccache, it may belong to another checkout."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
 """Build no modules: their build would follow our symbolic links, and write into the user's tree."""
 
 
 SILENCE = 90
-"""The kernel counts as hung if it prints no line for this many seconds. It reports a hung task after 20 to 40 s."""
+"""The kernel counts as hung if it prints no line for this many seconds. It reports hung tasks after 20 to 40 s."""
 
 
 class Boot:
@@ -115,7 +115,7 @@ class SelftestRun:
         self.recorder: record.Recorder | None = None
         self.consoles: list[Path] = []
         self.broken: dict[str, list[str]] = {}
-        """Programs that do not build, each with what the compiler said."""
+        """Programs that do not build, each with the output of the compiler."""
 
     @contextlib.contextmanager
     def recorded(self, host: bool = False) -> Iterator[None]:

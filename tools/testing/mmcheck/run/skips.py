@@ -24,7 +24,7 @@ from .cell import Cell
 TABLE = Path(__file__).parent / "skips.toml"
 ISSUES = PROJECT / "KNOWN_ISSUES.md"
 ABSENT = "the suite is not in this kernel"
-"""The reason for a suite that is in the architecture's sources but on no console."""
+"""The reason of a skip if a suite is in the architecture's sources, but appears on no console."""
 
 CONDITIONS = ("kernels", "arches", "pages", "flavours")
 FIELDS = {"why", "says", "cases", "unskip", "selftests", "maybe", *CONDITIONS}
@@ -150,7 +150,7 @@ def judge(
                 continue
             if any(part.allows(case) for case in cases):
                 other = any(part.allows(case) for case in skipped)
-                what = "it was skipped for another reason; correct" if other else "it ran; remove"
+                what = "the case was skipped for another reason; correct" if other else "the case ran; remove"
                 verdict.gone.append(f"skips.toml expects a skip of {glob} ({line.says}), but {what} the line")
     return verdict
 

@@ -32,11 +32,11 @@ from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""Options of the emulator: it derives time from instructions, and its memory has room for 1 GiB and copies of it."""
+"""Options of the emulator. It derives time from the number of instructions. Its memory holds 1 GiB and copies of it."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
-"""Options for KVM, and the size of memory that the suite clears at once under KVM. An emulator would take hours."""
+"""Options for KVM, and the MiB that the suite clears at once under KVM. An emulator would take hours for this size."""
 
 BY_CALLS = "clearcpuid=erms,rep_good"
 """An option for x86_64. With it the kernel clears memory by calls of a function, which can be counted.
@@ -57,7 +57,7 @@ LINEAR_MAPS = (
     ("pages", linear_map.CPU, (), KERNELS),
     ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
-"""Ways in which a kernel maps memory: a name, the CPU and the mutants that select this way, and the kernels."""
+"""Ways to map memory. Each has a name, the CPU and mutants that make a kernel use it, and the kernels to test."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Bisection:
             return wanted
         both = [name for name, state in after.items() if state == "failed"]
         also = f"; {closing.named('these fail at BAD, but do not pass at GOOD', both)}" if both else ""
-        raise UserError(f"no test fails at BAD={bad[:12]} that passes at GOOD={good[:12]}{also}")
+        raise UserError(f"no test passes at GOOD={good[:12]} and fails at BAD={bad[:12]}{also}")
 
     def search(self, good: str, bad: str, wanted: Sequence[str]) -> list[str]:
         """The first bad commit. If untestable commits hide it, all commits that may be the first bad one."""

@@ -30,7 +30,7 @@ from ..run.request import parse
 
 WANTED = Path(__file__).parent / "coverage.toml"
 FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
-"""Folders of the suites. Their objects use inline functions of headers, so gcov counts in these objects too."""
+"""Folders of the suites. Their objects contain inline functions of headers, so gcov reads their counters too."""
 
 TIMEOUT = 1800
 DISK = 64

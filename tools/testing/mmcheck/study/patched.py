@@ -288,7 +288,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
         if proof.wrong:
             print(f"{number:3} NOT PROVEN: {proof.wrong}")
         elif not proof.met:
-            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what it needs")
+            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what its tests need")
     bad = [proof.issue.number for proof in proofs if proof.wrong]
     absent = [proof.issue.number for proof in proofs if not (proof.wrong or proof.met)]
     count = len(proofs) - len(absent)

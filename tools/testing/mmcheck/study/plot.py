@@ -14,7 +14,7 @@ from ..core import disk
 from ..core.errors import UserError
 
 WIDTH, LABELS, BARS = 420, 165, 210
-"""The widths of a plot, of its names and of its bars. A plot fits on the screen of a phone."""
+"""The widths of a plot, and of its parts for names and bars. A plot fits on the screen of a phone."""
 
 LINE = 18
 
@@ -66,4 +66,4 @@ def save(plots: Mapping[str, str], folder: Path) -> str:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             if done.returncode:
                 raise UserError(f"{convert} {file}: {done.stderr.strip()}")
-    return "SVG and PNG" if convert else "SVG (PNG too with rsvg-convert, of librsvg2-bin)"
+    return "SVG and PNG" if convert else "SVG (install librsvg2-bin to get PNG too)"

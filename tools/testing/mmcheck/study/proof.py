@@ -25,7 +25,7 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
     if not met(before, after):
         return ""
     if "passed" in tests.values() and "stale" not in tests.values():
-        return "no test says that the issue is stale"
+        return "no test reports that the issue is stale"
     if before is None:
         return ""
     if "failed" not in [verdict for test, verdict in before.items() if test != alone]:
@@ -36,7 +36,7 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
 
 
 MEETS_ANY = "folio_walk."
-"""The walk avoids the known issues that a kernel has. With STRICT=1 it avoids none, so any known issue may fail it."""
+"""The walk avoids the kernel's known issues. With STRICT=1 it avoids none, so any of them may make it fail."""
 
 
 def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:

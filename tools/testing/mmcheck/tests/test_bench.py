@@ -76,7 +76,7 @@ def test_plots_are_files_as_png_where_the_program_is_there(tmp_path: Path, monke
     convert.write_text("#!/bin/sh\ncp $4 $3\n")
     convert.chmod(0o755)
     monkeypatch.setattr("shutil.which", lambda _: None)
-    assert plot.save({"Linear map": "<svg/>"}, tmp_path) == "SVG (PNG too with rsvg-convert, of librsvg2-bin)"
+    assert plot.save({"Linear map": "<svg/>"}, tmp_path) == "SVG (install librsvg2-bin to get PNG too)"
     assert not list(tmp_path.glob("*.png"))
     monkeypatch.setattr("shutil.which", lambda _: str(convert))
     assert plot.save({"Linear map": "<svg/>"}, tmp_path) == "SVG and PNG"

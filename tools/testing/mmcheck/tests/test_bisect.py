@@ -120,7 +120,7 @@ def test_bisect_continues_and_tests_no_commit_twice(user: User, history: Path) -
         (["main"], "main: give GOOD and BAD; see ./mmcheck bisect --help"),
         (["main", "main"], "are the same commit"),
         (["nosuch", "main"], "nosuch: there is no such commit in KDIR="),
-        (["main~39", "main~38"], "no test fails at BAD="),
+        (["main~39", "main~38"], "no test passes at GOOD="),
         (["main~39", "main~6"], "BAD="),
         (["main~39", "main", "main~3"], "give GOOD and BAD"),
         (["main~39", "main", "--only", "a b"], "give one glob"),

@@ -269,7 +269,7 @@ ALONE = "known-issue-1"
         ({"a.b": "passed"}, {"a.b": "stale"}, "no test fails without the patch"),
         ({"a.b": "failed"}, {"a.b": "failed"}, "a test fails with the patch"),
         ({"a.b": "failed", ALONE: "failed"}, {"a.b": "stale", ALONE: "failed"}, "a test fails with the patch"),
-        ({"a.b": "failed"}, {"a.b": "passed"}, "no test says that the issue is stale"),
+        ({"a.b": "failed"}, {"a.b": "passed"}, "no test reports that the issue is stale"),
         ({"a.b": "failed", ALONE: "passed"}, {"a.b": "stale", ALONE: "passed"}, "reproducer prints OK without"),
     ],
 )

@@ -200,7 +200,7 @@ def test_after_a_hang_the_other_suites_still_report(user: User) -> None:
     arguments = ["run", "--arch=arm64", "--jobs", "2", "--json=results.json"]
     done = user.kunit(*arguments, FAKE_STATUS="1", FAKE_CONSOLES=json.dumps({"all": CRASH}))
     assert done.returncode == 1
-    assert "suite two ended the kernel after case a: two: b: hang: no end after 60 s" in done.stderr
+    assert "the kernel ended early in suite two, after case a: two: b: hang: no end after 60 s" in done.stderr
     assert "booting again for three" in done.stderr
     again = user.calls()[-1]
     assert again["verb"] == "exec"

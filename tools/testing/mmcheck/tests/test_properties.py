@@ -54,8 +54,8 @@ def test_what_is_in_step_has_no_faults() -> None:
         ([row("1, 2", ["suite.case"], note="see `suite.old`")], 2, "something: no such case: suite.old"),
         ([row("1, 2", none="why")], 2, "suite.case: no row names it"),
         ([row("1", ["suite.case"])], 1, "thing 2: no such row"),
-        ([row("1", ["suite.case"])], 2, "thing 2: is in the table 0 times"),
-        ([row("1, 2", ["suite.case"]), row("2", ["suite.case"])], 2, "thing 2: is in the table 2 times"),
+        ([row("1", ["suite.case"])], 2, "thing 2 is in the table 0 times"),
+        ([row("1, 2", ["suite.case"]), row("2", ["suite.case"])], 2, "thing 2 is in the table 2 times"),
         ([row("1, 2", ["suite.case"]), row("3")], 3, "thing 3: the table calls it tested, but no case cites it"),
         ([row("1-3", ["suite.case"])], 3, "thing 1-3: no case cites row 3"),
         (
@@ -69,7 +69,7 @@ def test_what_is_in_step_has_no_faults() -> None:
             "thing 3: the table calls it measured, but",
         ),
         ([row("1, 2", ["suite.case"], mutants=("no_such",))], 2, "something: no such mutant: no_such"),
-        ([row("1, 2", ["suite.case"], mutants=("unseen",))], 2, "something: no test notices unseen: a gap"),
+        ([row("1, 2", ["suite.case"], mutants=("unseen",))], 2, "something: no test notices mutant unseen: a gap"),
     ],
 )
 def test_what_is_out_of_step_is_said(rows: Sequence[Row], last: int, fault: str) -> None:

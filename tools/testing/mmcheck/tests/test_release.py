@@ -67,16 +67,16 @@ def test_a_version_is_later_than_the_last(project: Path, out: Path) -> None:
 
 def test_a_tree_with_changes_is_refused(project: Path, out: Path) -> None:
     (project / "new").touch()
-    assert refused(project, out) == "the work tree has changes: commit or remove them first: ?? new"
+    assert refused(project, out) == "commit or remove the changes of the work tree first: ?? new"
 
 
 def test_the_verdict_is_about_this_commit(project: Path, out: Path) -> None:
     commit = git(project, "rev-parse", "HEAD")
     git(project, "commit", "-q", "--allow-empty", "-m", "later")
-    assert f"the last make check was about commit {commit[:12]}, not about " in refused(project, out)
+    assert f"the last make check tested commit {commit[:12]}, not " in refused(project, out)
     now = git(project, "rev-parse", "HEAD")
     checked.keep(out, "", 900, 0, True)
-    assert "about a work tree with changes, not about" in refused(project, out)
+    assert "tested a work tree with changes, not" in refused(project, out)
     checked.keep(out, now, 900, 3, True)
     assert refused(project, out).endswith(": 3 failures; run make check")
     checked.keep(out, now, 900, 0, False)
@@ -87,7 +87,7 @@ def test_the_verdict_is_about_this_commit(project: Path, out: Path) -> None:
 
 def test_a_verdict_counts_only_if_the_commit_stayed(out: Path, project: Path) -> None:
     checked.keep(out, "another commit", 900, 0, True)
-    assert "about a work tree with changes" in refused(project, out)
+    assert "tested a work tree with changes" in refused(project, out)
 
 
 def test_the_changelog_gets_the_version_once() -> None:
@@ -95,9 +95,9 @@ def test_the_changelog_gets_the_version_once() -> None:
     assert notes == "- A new thing.\n- Another."
     assert text.startswith(f"# Changelog\n\n## Unreleased\n\n## 1.1.0, {DAY}\n\n- A new thing.\n")
     assert release.heading(text, "1.1.0", DAY) == ("", notes)
-    with pytest.raises(UserError, match=r"has no line on 1.2.0"):
+    with pytest.raises(UserError, match=r"has no notes on 1.2.0"):
         release.heading(text, "1.2.0", DAY)
-    with pytest.raises(UserError, match=r"has no heading Unreleased, and none of 1.2.0"):
+    with pytest.raises(UserError, match=r"has neither a heading Unreleased nor a heading 1.2.0"):
         release.heading("# Changelog\n", "1.2.0", DAY)
 
 

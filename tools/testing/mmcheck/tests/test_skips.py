@@ -73,11 +73,11 @@ def test_a_line_is_for_the_cells_that_it_names(tmp_path: Path, condition: str, h
 def test_a_line_of_which_no_skip_is_left_is_reported(tmp_path: Path) -> None:
     lines = table(tmp_path, ENTRY)
     gone = skips.judge(ARM64, [Case("race", "two: a", "passed")], lines).gone
-    assert gone == ["skips.toml expects a skip of race.two: * (needs * CPUs), but it ran; remove the line"]
+    assert gone == ["skips.toml expects a skip of race.two: * (needs * CPUs), but the case ran; remove the line"]
     assert not skips.judge(ARM64, [Case("race", "two: a", "passed")], table(tmp_path, ENTRY + "maybe = true")).gone
     other = [Case("race", "two: a", "skipped", text=["no memory"])]
     gone = skips.judge(ARM64, other, lines).gone
-    assert [line.partition("but ")[2] for line in gone] == ["it was skipped for another reason; correct the line"]
+    assert [line.partition("but ")[2] for line in gone] == ["the case was skipped for another reason; correct the line"]
     # There is no remark if the cell runs none of these cases.
     assert not skips.judge(ARM64, [Case("other", "a", "passed")], lines).gone
 
@@ -126,7 +126,7 @@ def test_the_matrix_fails_by_a_suite_that_is_not_built(user: User) -> None:
 def test_kunit_py_says_what_would_run_a_skip(user: User) -> None:
     done = user.kunit("run", "--arch=arm64", FAKE_CONSOLES=json.dumps({"all": CONSOLE}))
     assert done.returncode == 0
-    assert "1 skipped: The cases need an emulator that counts instructions as time" in done.stderr
+    assert "1 skipped: The cases need an emulator that derives time from the number of instructions" in done.stderr
     assert f"To run them: KDIR={user.environment['KDIR']} " in done.stderr
     assert "/kunit.py run --arch=arm64 --qemu_args '-icount shift=0 -machine mte=on' 'atomic_rmw_large*'" in done.stderr
     assert "mmcheck: cannot tell whether this kernel has CLEAR_PTES, " in done.stderr

@@ -111,7 +111,7 @@ def test_a_checksum_is_checked(tar: Path, server: str, sources: Path, form: str)
     sources.mkdir()
     beside.write_text(form.format(sum="0" * 64, name=tar.name))
     for given in (f"{server}/{tar.name}", str(tar)):
-        with pytest.raises(UserError, match="its SHA-256 differs from the checksum next to it; nothing was kept"):
+        with pytest.raises(UserError, match="its SHA-256 differs from its checksum file; nothing was kept"):
             tarball.obtain(given, sources)
         assert nothing_kept(sources)
 
@@ -185,6 +185,6 @@ def test_a_run_takes_a_tarball(user: User, tar: Path) -> None:
     (user.home / "x.tar.gz").write_bytes(tar.read_bytes())
     done = user.kunit("run", "--arch=arm64", KDIR="", KERNEL="x.tar.gz")
     assert done.returncode == 0, done.stderr
-    assert "no checksum and no signature is next to it" in done.stderr
+    assert "there is no checksum or signature for it" in done.stderr
     done = user.kunit("run", "--arch=arm64", KDIR="", KERNEL="y.tar.gz")
     assert done.returncode == 125 and done.stderr.count("\n") == 1 and "there is no such file" in done.stderr

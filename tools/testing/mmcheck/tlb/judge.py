@@ -122,12 +122,13 @@ def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdic
     known = symbols.of_kernel(image)
     mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in only.split())]
     if not mistakes or not known.text:
-        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: no System.map is next to it")
+        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: no System.map is in its folder")
     for suite in sorted({one.suite for one in mistakes}):
         verdict = boot_one("none", suite, "", machine, image, known)
-        progress.say(f"without a mistake, suites {suite}: {verdict.state}, {verdict.seconds} s")
+        progress.say(f"boot without a mistake, suites {suite}: {verdict.state}, {verdict.seconds} s")
         if verdict.state != "survived":
-            raise UserError(f"suites {suite} without a mistake: {', '.join(verdict.rules) or verdict.why}")
+            why = ", ".join(verdict.rules) or verdict.why
+            raise UserError(f"the boot without a mistake must pass, suites {suite}: {why}")
     for one in mistakes:
         changed = machine.out / "Image"
         if one.apply(image, known, changed):
@@ -198,10 +199,11 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
         yield from (Verdict(name, "does not build", []) for name in broken)
         for one in {(one.suite, one.program, one.machine): one for one in by_name.values()}.values():
             verdict = builder.judge(one, 0)
-            progress.say(f"without a mistake, {one.program or one.suite}: {verdict.state}, {verdict.seconds} s")
+            progress.say(f"boot without a mistake, {one.program or one.suite}: {verdict.state}, {verdict.seconds} s")
             if verdict.state != "survived":
                 why = ", ".join(verdict.rules) or verdict.why
-                raise UserError(f"{one.program or one.suite} without a mistake: {why}; see {machine.out}")
+                what = f"the boot without a mistake must pass, {one.program or one.suite}"
+                raise UserError(f"{what}: {why}; see {machine.out}")
         for name, number in kernel.number.items():
             one = by_name[name]
             verdict = builder.judge(one, number)

@@ -29,7 +29,7 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The kind of the records, and the name of the folder of the last boot below O=."""
+"""The kind of the records. The folder of the last boot, below O=, has the same name."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose the kernel and the tests of the boot."""
@@ -57,7 +57,7 @@ def named(about: record.Record, launch: Launch) -> None:
 def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
     """The reports as text for a terminal."""
     new = [one for one in found if not one.why]
-    numbers = f"{counts['table_stores']} changes of entries, {counts['tlbi']} TLBIs, {counts['dsb']} DSBs"
+    numbers = f"{counts['table_stores']} writes of page-table entries, {counts['tlbi']} TLBIs, {counts['dsb']} DSBs"
     dropped = f"; {counts['dropped']} more were dropped" if counts["dropped"] else ""
     end = f"{len(new)} mistakes, {len(found) - len(new)} expected{dropped} ({numbers})"
     return "\n".join([*(one.text() for one in sorted(found, key=lambda one: bool(one.why))), end])
@@ -69,7 +69,7 @@ def judged(console: Path, ours: bool) -> None:
     if said.reason:
         raise UserError(f"the kernel died: {said.reason}; see {console}")
     if ours and not said.finished:
-        raise UserError(f"no suite ran to its end; see {console}, or choose other suites by ONLY=")
+        raise UserError(f"no suite ran to its end; see {console}, or choose other suites with ONLY=")
     if ours and not said.complete:
         raise UserError(f"only {len(said.finished)} of {said.planned} suites ran to their end; see {console}")
 
@@ -89,12 +89,12 @@ def judge_variables(environ: Mapping[str, str]) -> None:
         if (path := environ.get(name)) and not Path(path).is_file():
             raise UserError(f"{name}={path}: no such file")
     if environ.get("IMAGE") and environ.get("ONLY"):
-        raise UserError("ONLY= chooses suites of a kernel that is built here; with IMAGE= use APPEND=")
+        raise UserError("ONLY= works only for a kernel that mmcheck builds; with IMAGE= use APPEND=")
     if environ.get("TESTS"):
         selftests.chosen(selftests.programs(), environ["TESTS"])
         for name in ("IMAGE", "INITRD", "ONLY", "CPUS", "COMPARE"):
             if environ.get(name):
-                raise UserError(f"TESTS= runs selftests in their own machine: leave out {name}=")
+                raise UserError(f"TESTS= runs selftests in a separate virtual machine: leave out {name}=")
 
 
 def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:

@@ -32,7 +32,7 @@ def version(program: str | Path) -> int:
 
 def provide(cache: Path) -> Path:
     """The path of a QEMU that is new enough. Raises UserError if there is no such QEMU."""
-    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, if this machine has none"):
+    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, unless it is installed"):
         return Path(NAME)
     system = shutil.which(NAME)
     if system and Path(system).parent.resolve() != BIN and version(system) >= OLDEST:
@@ -44,7 +44,7 @@ def provide(cache: Path) -> Path:
         if version(kept) < OLDEST:
             _unpack(cache)
     if version(kept) < OLDEST:
-        raise UserError(f"{kept} does not run; install {PACKAGE} for its libraries, or QEMU {OLDEST}")
+        raise UserError(f"{kept} does not run; install {PACKAGE}, which brings its libraries, or QEMU {OLDEST}")
     return kept
 
 

@@ -89,7 +89,7 @@ def read(file: Path, symbols: Symbols, known: Sequence[Suppression] = ()) -> tup
     try:
         *lines, last = [json.loads(line) for line in file.read_text().splitlines()]
     except (OSError, ValueError):
-        raise UserError(f"{file}: the plugin wrote no result; see the console next to it") from None
+        raise UserError(f"{file}: the plugin wrote no result; see the console in the same folder") from None
     found = []
     for raw in lines:
         if missed := raw.get("missed"):
