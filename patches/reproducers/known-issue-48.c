@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 48: a hole in a hugetlb file destroys the private pages of
- * processes.
+ * Known issue 48: punching a hole in a hugetlb file destroys the private pages
+ * of processes.
  *
  * Map a file privately, write to a page, and punch a hole into the file there. The written page
  * belongs to the process, so it must keep its content. It keeps its content in a memory file, and

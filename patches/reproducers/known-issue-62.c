@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 62: ptrace() cannot access the tags of memory at an address with a tag (arm64).
+ * Known issue 62: ptrace() cannot access memory tags through a tagged address (arm64).
  *
  * A system call accepts an address with a tag like the same address without a
  * tag. A process with tagged memory has only such addresses. Read and write the

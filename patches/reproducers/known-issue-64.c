@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 64: move_pages() without nodes does not accept an address with a tag (arm64).
+ * Known issue 64: move_pages() without a list of nodes does not accept a tagged address (arm64).
  *
  * Ask for the node of a page, with a tag in the top byte of its address and without one.
  * Documentation/arch/arm64/tagged-address-abi.rst promises the same result.

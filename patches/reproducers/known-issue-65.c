@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 65: set_mempolicy_home_node() does not accept an address with a tag (arm64).
+ * Known issue 65: set_mempolicy_home_node() does not accept a tagged address (arm64).
  *
  * Bind a page to node 0, and set its home node, with a tag in the top byte of the address and
  * without one. Documentation/arch/arm64/tagged-address-abi.rst promises the same result.

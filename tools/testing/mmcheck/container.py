@@ -33,7 +33,7 @@ WRITES = ("graft", "ungraft")
 """The commands that write to KDIR=."""
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/run", "/var")
-"""Folders that are not shared, because the container has its own."""
+"""Folders that are not shared with the container, because it has its own."""
 
 KEPT = (PASSED, FAILED, SKIPPED, NO_VERDICT, INTERRUPTED)
 
@@ -118,7 +118,7 @@ def places(arguments: Sequence[str], environ: Mapping[str, str], chosen: Setting
         shared.append(tree)
     for path in shared:
         if ":" in str(path):
-            raise UserError(f"{path}: {CONTAINER} allows no colon in a path; rename or move it")
+            raise UserError(f"{path}: {CONTAINER} allows no colon in a path; rename or move the folder")
     for folder in own:
         folder.mkdir(parents=True, exist_ok=True)
     closed = tree if arguments[0] not in WRITES else None

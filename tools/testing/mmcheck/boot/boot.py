@@ -28,7 +28,7 @@ stop = threading.Event()
 PANIC = "Kernel panic - not syncing"
 
 LAST_WORDS = 20
-"""After an oops a kernel has this many seconds to print a verdict. KUnit prints one even if the case's thread died."""
+"""After an oops a kernel has this many seconds to print a verdict. KUnit does so even if the case's thread died."""
 
 
 @dataclass(frozen=True)

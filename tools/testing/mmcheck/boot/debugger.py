@@ -16,7 +16,7 @@ from pathlib import Path
 from ..core.errors import UserError
 
 PATIENCE = 120
-"""How many seconds the machine may take to answer or to reach an address."""
+"""The number of seconds that the machine may take to answer or to reach an address."""
 
 
 class Remote:

@@ -24,7 +24,7 @@ from . import guest, sandbox, spread
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
 PLAN = b"KTAP version"
-"""The kernel's first line about tests has this text."""
+"""The kernel's first line about tests contains this text."""
 
 
 def real(name: str) -> str:
@@ -112,7 +112,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
         status = try_kvm([real(name), *with_kvm(arguments)], guest.KVM_SILENCE)
         if status is not None:
             return status
-        print("mmcheck: the kernel does not come up under KVM: emulating the machine", file=sys.stderr)
+        print("mmcheck: the kernel does not boot under KVM, so QEMU emulates the machine", file=sys.stderr)
     if chosen:
         return spread.run([[real(name), *spread.command(emulated, glob)] for glob in chosen], sys.stdout)
     os.execvp(real(name), [name, *emulated])

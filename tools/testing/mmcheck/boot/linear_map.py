@@ -23,7 +23,7 @@ MEMORY = (1, 3)
 """The memory of the two boots, in GiB."""
 
 CLEARS_PER_GIB = 512 + 1
-"""A GiB that is mapped by 4K pages needs 512 PTE tables and one PMD table. Each is unmapped from the fixmap once."""
+"""A GiB of 4K pages needs 512 PTE tables and one PMD table. Each table is unmapped from the fixmap once."""
 
 CPU = toolchain.ARM64_CPU
 BLOCKS_CPU = f"{CPU},midr=0xc00fac30"

@@ -180,7 +180,7 @@ class Reader:
         if self.due > 0 and last and not lost:
             self.suite = last
             case = self._add("", "failed", [])
-            case.text.append(f"{why} after this suite; suites or programs that did not run: {self.due}")
+            case.text.append(f"{why} after this suite; number of suites or programs that did not run: {self.due}")
             self.suite = ""
             yield case
 

@@ -22,7 +22,7 @@ LOG = "mmcheck-error.log"
 """The file with the traceback of an unexpected error; it is below O=, or in the folder for temporary files."""
 
 ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-"""Errors from a disk that is full or that this user may not write to."""
+"""Errors that mean that the disk is full, or that this user may not write to it."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A command ends at the first of these signals that it receives."""
@@ -76,7 +76,7 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
         if isinstance(error, OSError) and error.errno in ROOM:
             where = error.filename or environ.get("O") or PROJECT / "out"
             what = f"{where}: {os.strerror(error.errno)}"
-            progress.say(f"{what}; make room or allow access there, or choose another O=", name)
+            progress.say(f"{what}; free space or allow access there, or choose another O=", name)
             return NO_VERDICT
         what = " ".join(f"{type(error).__name__}: {error}".split())
         progress.say(f"no verdict, an unexpected error: {what}; see {_log(environ)}", name)

@@ -37,7 +37,7 @@ LONG = 600
 """A word of a command is cut after this many characters."""
 
 KNOWN = ("install", "judge", "patch", "mail")
-"""The next steps do not depend on the results of these steps."""
+"""Kinds of steps whose results do not change the next steps."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"
@@ -132,7 +132,7 @@ def listed(body: Callable[[], int], out: Path) -> int:
     if not (plan.steps or places or plan.ended):
         print("        this command only reads")
     if plan.ended:
-        print("...     what comes next depends on the results")
+        print("...     the next steps depend on the results")
     return PASSED
 
 

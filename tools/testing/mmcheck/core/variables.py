@@ -8,7 +8,7 @@ from pathlib import Path
 from .errors import UserError
 
 NAMES: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-"""Each variable that a verb reads, and what it means."""
+"""Each variable that a verb reads, and its meaning."""
 
 CONTAINER = "--container"
 """If this word precedes a verb, the verb runs in a container."""

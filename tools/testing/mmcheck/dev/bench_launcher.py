@@ -118,7 +118,7 @@ class Bench:
 
 
 BOUNDS = {"cold": (0.75, 0), "again": (1, 2), "spread": (0.6, 0), "edit": (1.1, 0)}
-"""For each row, a factor and a number of seconds: our time may be at most factor * other time + seconds."""
+"""For each row, a factor and a number of seconds: its first time may be at most factor * second time + seconds."""
 
 
 def once(bench: Bench) -> dict[str, tuple[float, float]]:
@@ -154,5 +154,5 @@ def run(environ: Mapping[str, str]) -> int:
     for name, (_, more) in BOUNDS.items():
         values = sorted(ours - theirs if more else ours / theirs for ours, theirs in (one[name] for one in found))
         unit = " s more" if more else "x"
-        print(f"{name:8}{values[0]:.2f} to {values[-1]:.2f}{unit} in {repeats} runs; too long in {missed.count(name)}")
+        print(f"{name:8}{values[0]:.2f} to {values[-1]:.2f}{unit} in {repeats} runs; too slow in {missed.count(name)}")
     return FAILED if missed else PASSED

@@ -6,7 +6,7 @@ sections, subjects and rows. A row is a title, or a table with these keys:
 
     title      the property
     note       more about the tests: what they need, and what they leave out
-    elsewhere  other tests of the property, in addition to cases: a build, or a test of the host side
+    elsewhere  other tests of the property, in addition to cases: a build, or a test of mmcheck's Python code
     measured   true if the cases only print a figure, which cannot make them fail
     none       why no test is possible or necessary here
     gap        the part of the property that no test covers yet, and how a test could cover it
@@ -36,21 +36,21 @@ HEAD = """\
 
 <!-- Written by tools/testing/mmcheck/dev/properties.py from properties.toml and the tests' comments: change those. -->
 
-These tables list properties of the APIs, and the cases that test each property. A section has the rows of one catalogue
-of properties. The comment of a case cites the rows that the case tests: `[contpte 67]`, `[linear map 18]`. A case of a
-KUnit suite is named `suite.case`, and a case of a selftest is named `fixture.case`.
+These tables list properties of the APIs, and the cases that test each property. A section with numbered rows is one
+catalogue of properties. The comment of a case cites the rows that the case tests: `[contpte 67]`, `[linear map 18]`. A
+case of a KUnit suite is named `suite.case`, and a case of a selftest is named `fixture.case`.
 
-If the usual kernel skips a case, the row says where the case runs. `check` and `matrix` are `make check` and `make
-matrix`. The words after them name a cell: kernel, architecture, page size, flavour.
+If a case is skipped on the usual kernel, its row says where the case runs. `check` and `matrix` are
+`make check` and `make matrix`. The words after them name a cell: kernel, architecture, page size, flavour.
 tools/testing/mmcheck/run/skips.toml lists what each cell may skip. Any other skip fails the cell.
 
 Documentation/mmcheck/functions-7.3.tsv and functions-6.12.tsv list the kernel's functions for ranges of entries and for
-large folios. For each function they say whether a test notices a mistake in it. `make functions` makes such a list for
-any kernel.
+large folios. The lists say for each function whether a test notices a mistake in it. `make functions` makes such a list
+for any kernel.
 """
 
 STATES = {
-    "tested": "a case, a build or a test of the host side tests it",
+    "tested": "a case, a build or a test of mmcheck's Python code tests it",
     "with a gap": "partly tested; the row says what is missing",
     "measured": "a benchmark prints a figure, but no test checks it",
     "open": "it could be tested, but no test exists yet",
@@ -166,7 +166,7 @@ def faults(sections: Sequence[Section]) -> list[str]:
             found += [f"{row.title}: no such mutant: {name}" for name in row.mutants if name not in mutants]
             if not (row.gap or row.none):
                 missed = [name for name in row.mutants if mutants.get(name)]
-                found += [f"{row.title}: no test notices mutant {name}: a gap" for name in missed]
+                found += [f"{row.title}: no test notices mutant {name}; add a gap" for name in missed]
         wanted = range(1, section.last + 1)
         found += [f"{section.name} {n} is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1]
         found += [f"{section.name} {n}: no such row" for n in sorted({*seen, *cited} - set(wanted))]

@@ -85,12 +85,12 @@ def plan(version: str, out: Path, project: Path) -> Plan:
     wanted = number(version)
     last = git.asked(project, "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*")
     if git.asked(project, "rev-parse", "-q", "--verify", f"refs/tags/v{version}"):
-        raise UserError(f"VERSION={version}: the tag v{version} is there already; choose the next version")
+        raise UserError(f"VERSION={version}: the tag v{version} already exists; choose the next version")
     if re.fullmatch(r"v\d+\.\d+\.\d+", last) and wanted <= number(last[1:]):
-        raise UserError(f"VERSION={version}: {last} is released already; choose a later version")
+        raise UserError(f"VERSION={version}: {last} is already released; choose a later version")
     commit = git.commit_of(project)
     if not commit:
-        raise UserError(f"{project} is no git repository: clone it, and release from the clone")
+        raise UserError(f"{project} is not a git repository: clone the project with git, and release from the clone")
     if changed := git.asked(project, "status", "--porcelain"):
         raise UserError(f"commit or remove the changes of the work tree first: {changed.splitlines()[0].strip()}")
     if why := checked.missing(out, commit):
@@ -145,5 +145,5 @@ def run(environ: Mapping[str, str]) -> int:
     run_git(PROJECT, "archive", f"--prefix={name}/", "-o", str(sources), it.tag)
     sums = "".join(f"{disk.digest(file.read_bytes())}  {file.name}\n" for file in (sources, programs))
     (folder / "sha256sums").write_text(sums)
-    progress.say(f"{it.tag} is tagged, and {folder} has the files; publish with: git push --follow-tags")
+    progress.say(f"the tag {it.tag} was made, and the files are in {folder}; publish with: git push --follow-tags")
     return PASSED

@@ -213,7 +213,7 @@ class Archive:
             )
         except subprocess.TimeoutExpired:
             raise UserError(
-                f"{command[0]} did not end in {APT_SECONDS} s; run again, or use KDIR=/path/to/linux"
+                f"{command[0]} did not end within {APT_SECONDS} s; run again, or use KDIR=/path/to/linux"
             ) from None
         except FileNotFoundError:
             raise UserError(

@@ -18,10 +18,10 @@ def commit(kdir: Path, name: str) -> str:
     """The full name of the commit `name` in the repository of `kdir`. Raises UserError if there is none."""
     toolchain.provide(["git"])
     if not git.commit_of(kdir):
-        raise UserError(f"KDIR={kdir}: this is no git tree, so it has no commit {name}")
+        raise UserError(f"KDIR={kdir}: this is not a git tree, so it has no commit {name}")
     if found := git.asked(kdir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"):
         return found
-    raise UserError(f"{name}: there is no such commit in KDIR={kdir}; git log lists the names")
+    raise UserError(f"{name}: there is no such commit in KDIR={kdir}; git log lists the commits")
 
 
 def mails(kdir: Path, span: str) -> bytes:

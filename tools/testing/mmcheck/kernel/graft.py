@@ -157,7 +157,7 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
         try:
             return result[path] if path in result else (tree / path).read_bytes().decode()
         except OSError as error:
-            raise UserError(f"{tree / path}: {error.strerror}; mmcheck must add a line to it") from None
+            raise UserError(f"{tree / path}: {error.strerror}; mmcheck must add a line to this file") from None
 
     for feature in without:
         for edit in FEATURES[feature]:
@@ -249,7 +249,7 @@ def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> 
     journal.copied = {name: digests[-1:] for name, digests in journal.copied.items() if name not in gone}
     journal.features = list(features)
     journal.save(tree)
-    return f"{tree}: grafted: {len(contents)} files, and lines in {len(texts)} more"
+    return f"{tree}: grafted: {len(contents)} files were added, and lines in {len(texts)} other files"
 
 
 def ungraft(tree: Path) -> str:

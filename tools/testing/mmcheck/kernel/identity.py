@@ -16,7 +16,7 @@ _BANNER = re.compile(r"Linux version (\S+) \(\S+\) \((.*?\d)(?:, GNU ld.*|, .*LL
 _VERSION = re.compile(r"QEMU emulator version (\S+)")
 _PACKAGE = re.compile(r"\d+\.\d+[.\d]*-\d\S*")
 HEAD = 400
-"""A kernel prints its banner within this many lines of its console."""
+"""A kernel prints its banner within the first HEAD lines of its console."""
 
 
 def banner(consoles: Iterable[Path]) -> tuple[str, str]:

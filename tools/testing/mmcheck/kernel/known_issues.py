@@ -40,7 +40,7 @@ MET = re.compile(r"known issue (\d+): ")
 
 HARMS = {
     "memory": "data is lost, or a process accesses memory that it must not access",
-    "state": "the kernel reports or remembers something wrong",
+    "state": "the kernel reports or stores wrong information",
     "speed": "memory or time is wasted",
     "latent": "no code of this kernel triggers the bug, or today's CPUs ignore it",
 }

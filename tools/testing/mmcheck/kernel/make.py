@@ -25,7 +25,7 @@ LOG = "build.log"
 IMAGES = ("vmlinux", "linux")
 STEPS_OF_ANY = 700
 STEPS_PER_SYMBOL = 0.75
-"""An estimate of the steps of a first build: a constant, plus a share for each symbol that is set in .config."""
+"""An estimate of the number of steps of a first build: a constant, plus a share for each symbol that .config sets."""
 
 PACE = (
     (0.00, 0.00),

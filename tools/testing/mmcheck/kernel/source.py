@@ -80,7 +80,7 @@ def judge(settings: Settings, own_machine: bool = False) -> None:
         fit(source)
     known = (bootable(source.path) if source else []) or [*toolchain.ARCHITECTURES]
     if settings.arch not in known and not own_machine:
-        raise UserError(f"--arch={settings.arch}: no such architecture; there are {', '.join(known)}")
+        raise UserError(f"--arch={settings.arch}: no such architecture; choose from {', '.join(known)}")
 
 
 def fit(source: Source) -> None:

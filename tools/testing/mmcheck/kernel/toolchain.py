@@ -147,10 +147,10 @@ SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
     *("shellcheck", "xfsprogs", "clang", "lld", "llvm", "lcov", "opensbi", "chromium"),
 )
-"""Packages that have the same name everywhere."""
+"""Packages that have the same name for all package managers."""
 
 MANAGERS = {"dnf": ("dnf install", FEDORA), "pacman": ("pacman -S", ARCH_LINUX)}
-"""For each package manager except apt-get: its command to install packages, and its names for them."""
+"""For each package manager except apt-get: its command that installs packages, and its names of the packages."""
 
 BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
 """Programs and files that every kernel build needs."""
@@ -160,7 +160,7 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 
 
 BOX = f"./mmcheck {CONTAINER}"
-"""The beginning of a command that runs in a container, without packages of this system."""
+"""The beginning of a command that runs in a container, and needs no packages of this system."""
 
 BOXED = "MMCHECK_CONTAINER"
 """The environment variable that is set in the container. Its value is the default of O= there."""
@@ -287,5 +287,5 @@ def elsewhere(absent: Sequence[str]) -> str:
             unknown.append(need)
     said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
     if unknown:
-        said.append(f"mmcheck does not know which package has {', '.join(unknown)}; {BOX} needs none")
+        said.append(f"mmcheck does not know which package has {', '.join(unknown)}; {BOX} works without this package")
     return "; ".join(said)

@@ -67,7 +67,7 @@ class GuestSession(Session):
         """Check that all programs pass without a mutant. If a program fails, no verdict on a mutant is valid."""
         usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
         self.check_programs([usual])
-        progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all programs pass")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; while none is enabled, all programs pass")
 
     def check_programs(self, boots: Sequence[Sequence[str]]) -> None:
         """Boot without a mutant, once for each of `boots`. Raises UserError if a program fails."""
@@ -76,7 +76,7 @@ class GuestSession(Session):
             if verdict.state != "passed":
                 log = self.folder / "unchanged.log"
                 raise UserError(
-                    f"linux {self.label} fails its tests with no mutant switched on: "
+                    f"linux {self.label} fails its tests although no mutant is enabled: "
                     f"{verdict.state} in {verdict.where}; see {log}"
                 )
 

@@ -17,7 +17,7 @@ from .mutated import Kernel, switch
 from .suite_matrix import BOOTS
 
 BUDGET = 120.0
-"""Seconds that programs may run for each mutant. The program that the catalogue names does not count."""
+"""The programs for a mutant may take this many seconds. The program that the catalogue names runs in any case."""
 
 
 class GuestMatrixSession(GuestSession):
@@ -34,7 +34,7 @@ class GuestMatrixSession(GuestSession):
             one, cases = self._boot(f"unchanged-{number}", [], names)
             if bad := [case for case in cases if case.state == "failed"]:
                 raise UserError(
-                    f"linux {self.label} fails a test with no mutant switched on: "
+                    f"linux {self.label} fails a test although no mutant is enabled: "
                     f"{bad[0].suite}.{bad[0].name}; see {one.console}"
                 )
             self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]

@@ -34,7 +34,7 @@ UNCHANGED = 900
 """Seconds for the boot without a mutant. It runs all cases, which takes minutes on a busy machine."""
 
 SECOND = 3
-"""If the kernel died or hung, at most this many other suites and selftests run: one may fail without a death."""
+"""If the kernel died or hung, at most this many other suites and selftests run. They may fail without killing it."""
 
 AGAIN = 2
 """The number of additional boots if a kernel dies before a suite begins."""
@@ -291,13 +291,13 @@ class Session(Builder):
             verdict = boot.follow(command, log, UNCHANGED)
             if verdict.state != "passed":
                 raise UserError(
-                    f"linux {self.label} fails its tests with no mutant switched on: "
+                    f"linux {self.label} fails its tests although no mutant is enabled: "
                     f"{verdict.state} in {verdict.where}; see {log}"
                 )
             before = reach.read(console.lines(log.read_bytes()))
             before.save(kept, mark)
         self.reach = before
-        progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all suites pass")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; while none is enabled, all suites pass")
 
     def fingerprint(self, kernel: Kernel) -> str:
         """A digest that changes with the kernel, the tests, and the mutants."""

@@ -197,12 +197,12 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
         f"{len(open_ones)} of them:"
     )
     lines += [f"  {case}  {why}".rstrip() for case, why in found.unproven.items()]
-    lines.append(f"{len(found.fragile)} mutants are noticed by one case alone:")
+    lines.append(f"{len(found.fragile)} mutants are noticed by only one case:")
     lines += [f"  {name}  {case}" for name, case in found.fragile.items()]
     lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
     lines.append(f"{len(found.idle)} suites notice only mutants that other suites notice too: {' '.join(found.idle)}")
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
-        lines.append(f"{len(cut)} mutants kill the kernel so often that cases did not run: {' '.join(sorted(cut))}")
+        lines.append(f"{len(cut)} mutants kill the kernel so often that not all cases ran: {' '.join(sorted(cut))}")
     return "\n".join(lines)
 
 

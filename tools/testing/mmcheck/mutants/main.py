@@ -182,7 +182,7 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     could = total.noticed + total.survived
     more = [
         f"the whole sample: {total.noticed} of {could} mutants noticed ({percent(total.noticed, could)}), "
-        f"{total.failing} by a failing test; {total.equivalent} more are equivalent; {len(verdicts)} judged"
+        f"{total.failing} by a failing test; {total.equivalent} more are equivalent; {len(verdicts)} were judged"
     ]
     if score := by_hand(session):
         more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")

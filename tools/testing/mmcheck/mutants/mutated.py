@@ -37,7 +37,7 @@ CONFIG_OF = {
         "CONFIG_KFENCE_SAMPLE_INTERVAL=0",
     ]
 }
-"""Options that some cases need. They cost little, so all kernels get them."""
+"""Options that some cases need. They cost little time, so all kernels get them."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ TABLE = Path(__file__).with_name("under_test.toml")
 UNDER_TEST: Mapping[str, str] = {
     file: re.sub(r"\s", "", names) for file, names in tomllib.loads(TABLE.read_text()).items()
 }
-"""For each file, a regular expression of the functions that mutants change."""
+"""For each file, a regular expression for the names of the functions that mutants change."""
 
 _LEVELS = {
     "CONT_PTES": "(CONT_PTES / 2)",

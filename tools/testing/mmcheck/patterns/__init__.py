@@ -48,7 +48,8 @@ def load(table: Path = TABLE) -> list[Verdict]:
     for entry in tomllib.loads(table.read_text())["verdict"]:
         one = Verdict(**{**entry, "functions": tuple(entry["functions"])})
         if one.verdict not in VERDICTS or one.pattern not in (*SEARCHES, "gap", "guard", "reading") or not one.why:
-            raise UserError(f"{table.name}: {one.pattern}, {', '.join(one.functions)}: no such pattern or verdict")
+            what = f"{one.pattern}, {', '.join(one.functions)}"
+            raise UserError(f"{table.name}: {what}: the pattern or the verdict is unknown, or `why` is empty")
         found.append(one)
     return found
 

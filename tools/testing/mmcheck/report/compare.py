@@ -23,7 +23,7 @@ def found(out: Path, variable: str, name: str) -> record.Record:
     own = [one for one in runs if name in (one.id, one.name)]
     if not own:
         names = ", ".join(sorted({one.name for one in runs})) or "none"
-        raise UserError(f"{variable}={name}: no run below {out} has this name or ID; there are {names}")
+        raise UserError(f"{variable}={name}: no run below {out} has this name or ID; choose from {names}")
     return own[-1]
 
 

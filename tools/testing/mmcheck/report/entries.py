@@ -54,7 +54,7 @@ class Entry:
         """A title that says which entry it is."""
         where = "The value that the function returns" if self.index is None else f"Entry {self.index} of the table"
         if self.differ > 1:
-            return f"{where} (the first of {self.differ} that differ)"
+            return f"{where} (the first of {self.differ} entries that differ)"
         return where
 
     @property

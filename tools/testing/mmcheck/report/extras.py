@@ -82,7 +82,7 @@ def kills() -> str:
         none = "".join(f"<li><code>{text(m)}</code>" for m in found.unnoticed)
         for title, inner in (
             ("cases that notice no mutant, and why", items),
-            ("fragile mutants: one case alone notices them", alone),
+            ("fragile mutants: only one case notices each of them", alone),
             ("mutants that no case notices", none),
         ):
             if inner:

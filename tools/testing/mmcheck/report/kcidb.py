@@ -27,12 +27,12 @@ from ..run import record
 VERSION = {"major": 5, "minor": 0}
 ORIGIN = "mmcheck"
 ISSUE_VERSION = 1
-"""KCIDB requires a version of each issue. This is the version of the text on each known issue."""
+"""KCIDB requires a version number for each issue. All known issues have this version."""
 EXCERPT = 16384
 """The number of characters of a log that the schema allows."""
 
 LARGEST = 4 << 20
-"""The largest size of a submission in bytes. Servers refuse or drop larger ones, so they are split."""
+"""The largest size of a submission in bytes. mmcheck splits larger submissions, which servers refuse or drop."""
 
 STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP", results.KNOWN: "FAIL"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
@@ -61,7 +61,7 @@ class Submission:
         tests: list[Item] = []
         for one in record.latest(self.out):
             if one.host:
-                progress.say(f"{one.name} is left out: its kernel was not built here")
+                progress.say(f"{one.name} is left out: mmcheck did not build its kernel")
                 continue
             build = self.build(one)
             builds[build["id"]] = build

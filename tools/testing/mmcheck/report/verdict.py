@@ -40,7 +40,7 @@ def verdict(
 ) -> Verdict:
     """The results in one sentence."""
     if not data.runs:
-        return Verdict("none", "No test results here: only the measurements below.")
+        return Verdict("none", "This page has no test results, only the measurements below.")
     cells = "cell" if data.planned else "run"
     bad = [one for one in failed if one.verdict]
     none = [one for one in failed if not one.verdict]

@@ -31,7 +31,7 @@ def judge(path: Path, arch: str) -> None:
         return
     machine = struct.unpack_from("<H", data, 18)[0]
     if machine != MACHINE[arch]:
-        raise UserError(f"{path} is a program for another architecture than {arch}; set ARCH=, or build it for {arch}")
+        raise UserError(f"{path} is not a program for {arch}; set ARCH=, or build the program for {arch}")
     start, size, number = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
     kinds = [struct.unpack_from("<I", data, start + place * size)[0] for place in range(number)]
     if INTERPRETER in kinds:

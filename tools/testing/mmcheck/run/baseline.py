@@ -22,10 +22,10 @@ from ..core import disk
 from ..core.errors import FAILED, PASSED, UserError
 
 NOTE = "baseline: "
-"""The beginning of the line that a baseline adds to a failure that it does not accept."""
+"""If a baseline does not accept a failure, it adds a line to the failure. The line begins like this."""
 
 FIXED = "fixed: "
-"""The beginning of the line that a baseline adds to a case that passed, if a listed failure no longer occurs."""
+"""If a failure in the baseline no longer occurs, the case that passed gets a line that begins like this."""
 
 KEYS = {"case": str, "why": str, "fails": int, "splat": bool, "arches": list, "pages": list}
 """The keys of an entry, and the type of each."""
@@ -196,7 +196,7 @@ def load(file: Path) -> Baseline:
     try:
         whole = tomllib.loads(file.read_text())
     except OSError as error:
-        hint = f"; ./mmcheck baseline --baseline {file} writes one" if isinstance(error, FileNotFoundError) else ""
+        hint = f"; ./mmcheck baseline --baseline {file} creates it" if isinstance(error, FileNotFoundError) else ""
         raise UserError(f"BASELINE={file}: {error.strerror}{hint}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"BASELINE={file}: {error}") from None
@@ -204,7 +204,7 @@ def load(file: Path) -> Baseline:
         why = f"there is no key {', '.join(sorted(unknown))}; each entry begins with the line [[known]]"
         raise UserError(f"BASELINE={file}: {why}")
     if not isinstance(whole.get("known", []), list):
-        raise UserError(f"BASELINE={file}: known is no list; each entry begins with the line [[known]]")
+        raise UserError(f"BASELINE={file}: `known` is not a list; each entry begins with the line [[known]]")
     found: list[Entry] = []
     for number, content in enumerate(whole.get("known", []), 1):
         if why := wrong(content):
@@ -227,11 +227,11 @@ def wrong(content: Any) -> str:
         if type(value) is not KEYS[key] or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
             return f"{key} = {value!r}: the value has the wrong type"
     if not content.get("case") or not content.get("why", "").strip():
-        return "needs the keys case and why, and a value for each"
+        return "needs the keys `case` and `why`, and a value for each"
     if "fails" in content and content["fails"] < 1:
         return f"fails = {content['fails']}: use a number above 0"
     if "fails" not in content and "*" in content["case"]:
-        return f"{content['case']}: a glob needs the key fails, the number of these cases that may fail"
+        return f"{content['case']}: a glob needs the key `fails`, the number of these cases that may fail"
     return ""
 
 
@@ -254,7 +254,7 @@ def add(file: Path, entries: Sequence[Entry]) -> None:
     try:
         tomllib.loads(new.decode())
     except tomllib.TOMLDecodeError:
-        why = "nothing was added: begin each entry with the line [[known]], and write no list known = [...]"
+        why = "nothing was added: begin each entry with the line [[known]], and do not write known = [...]"
         raise UserError(f"BASELINE={file}: {why}") from None
     file.parent.mkdir(parents=True, exist_ok=True)
     disk.replace(file.resolve(), new)

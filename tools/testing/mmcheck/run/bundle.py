@@ -28,7 +28,7 @@ def pack(session: SelftestRun, tests: str, target: Path) -> None:
     wanted = selftests.chosen(every, tests or " ".join(one.name for one in every if one.name not in selftests.MACHINES))
     files = session.build([program.name for program in every])
     if bad := [program.name for program in wanted if program.name in session.broken]:
-        raise UserError(f"{', '.join(bad)} do not build: see the lines above, or choose others with TESTS=")
+        raise UserError(f"{', '.join(bad)} do not build: see the lines above, or choose other programs with TESTS=")
     settings, build = session.settings, session.launch.build
     ours.empty(target)
     listing, initrd, drive = target / "programs", target / "initramfs.cpio", target / "xfs.img"

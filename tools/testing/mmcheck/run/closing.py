@@ -134,7 +134,7 @@ def compare(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
     own = {name: value for name, value in environ.items() if name not in ("KDIR", "PATCH", "KERNEL", "BASELINE")}
     if not (environ.get("KDIR") or environ.get("PATCH")):
         own["KERNEL"] = "6.12" if environ.get("KERNEL", "").startswith("7") else "7.3"
-    return f"{again(arguments, own)}  # do they fail on this kernel too?"
+    return f"{again(arguments, own)}  # do these tests also fail on this kernel?"
 
 
 def paragraph(

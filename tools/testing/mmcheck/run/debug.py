@@ -49,9 +49,9 @@ def place(arch: str, case: str) -> str:
     if not re.fullmatch(r"\w+\.\w+", case):
         raise UserError(f"{case or 'CASE='}: give one case as SUITE.CASE, without a parameter; see {HELP}")
     if suite not in every:
-        raise UserError(f"{case}: {arch} has no suite {suite}; there are {', '.join(sorted(every))}")
+        raise UserError(f"{case}: {arch} has no suite {suite}; choose from {', '.join(sorted(every))}")
     if function not in every[suite].cases:
-        raise UserError(f"{case}: the suite {suite} has no such case; there are {', '.join(every[suite].cases)}")
+        raise UserError(f"{case}: the suite {suite} has no such case; choose from {', '.join(every[suite].cases)}")
     return f"{Path(every[suite].file).name}:{function}"
 
 
@@ -153,7 +153,7 @@ def run(environ: Mapping[str, str]) -> int:
             else:
                 progress.say(f"attach with: {shlex.join(attached)}")
                 progress.say(
-                    f"or in another debugger: target remote 127.0.0.1:{port}, then break {where}; ^C ends this"
+                    f"or in another debugger: target remote 127.0.0.1:{port}, then break {where}; ^C ends the machine"
                 )
                 child.wait()
             if child.poll():

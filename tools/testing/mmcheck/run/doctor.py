@@ -73,7 +73,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if sources:
         yield Finding("kernels", "has", ", ".join(sources))
     else:
-        yield Finding("kernels", "lacks", "none is downloaded yet: the first run downloads 150 MB")
+        yield Finding("kernels", "lacks", "no kernel source was downloaded yet: the first run downloads 150 MB")
     if shutil.which("ccache"):
         yield Finding("ccache", "has", "ready")
     else:
@@ -92,13 +92,13 @@ def findings(settings: Settings) -> Iterator[Finding]:
         yield Finding("user", "lacks", "QEMU would run as root: use another user after the installation")
     cpus = os.cpu_count() or 1
     yield Finding("CPUs", "has" if cpus > 1 else "lacks", f"{cpus}" + ": races need two" * (cpus < 2))
-    yield Finding("memory", "has" if memory() >= 4 else "lacks", f"{memory()} GiB; a build and a boot need 4")
+    yield Finding("memory", "has" if memory() >= 4 else "lacks", f"{memory()} GiB; a build and a boot need 4 GiB")
     for name, folder in (("O=", settings.out), ("the cache", settings.cache)):
         room = free(folder)
         yield Finding(
             f"disk of {name}",
             "has" if room >= BUILD else "lacks",
-            f"{room} GiB free at {folder}; an architecture needs {BUILD}",
+            f"{room} GiB free at {folder}; each architecture needs {BUILD} GiB",
         )
 
 
@@ -121,7 +121,7 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
     for state, shows, what in (
         ("has", True, "their tests are skipped: KNOWN_ISSUES.md"),
         ("lacks", False, "their tests must pass"),
-        ("unknown", None, "mmcheck does not find the code that would show them; their tests must pass"),
+        ("unknown", None, "mmcheck does not find the code that has these issues, so their tests must pass"),
     ):
         numbers = [str(number) for number, value in shown.items() if value is shows]
         if numbers:
@@ -135,7 +135,7 @@ def run(environ: Mapping[str, str]) -> int:
         settings = from_environment({**environ, "PATCH": "", "PAGES": ""})
         source.judge(settings)
         if not (kernel := source.here(settings)):
-            raise UserError(f"KERNEL={settings.kernel} is not on this machine yet: any run with it fetches it")
+            raise UserError(f"KERNEL={settings.kernel} is not on this machine yet: the first run fetches it")
         found += of_tree(kernel)
     if environ.get("JSON") == "1":
         print(json.dumps([asdict(finding) for finding in found], indent=1))

@@ -27,7 +27,7 @@ AUDITOR = "CONFIG_MM_AUDIT=y"
 """The option that AUDIT=1 needs."""
 
 AUDIT = "audit"
-"""The name of the case for the audit after a program."""
+"""The audit after each program is a case with this name."""
 
 
 def given(environ: Mapping[str, str], *more: str) -> list[str]:

@@ -28,8 +28,8 @@ from .workspace import Workspace
 TIMEOUT = 900
 """The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends the run earlier."""
 
-UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that its last console does not have"])
-"""Stands for a failure of an earlier boot. With --run_isolated each boot overwrites the console."""
+UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that is not on its last console"])
+"""The case that stands for a failure of an earlier boot. With --run_isolated each boot overwrites the console."""
 
 
 class Launch:
@@ -48,7 +48,7 @@ class Launch:
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
-        """Whether the output of kunit.py goes to standard error, because our caller prints to standard output."""
+        """Whether kunit.py prints to standard error. The command that calls it prints to standard output."""
 
     def hold(self) -> AbstractContextManager[None]:
         """Keep other runs away from the kernel during the block."""
@@ -309,7 +309,7 @@ class Launch:
             )
         boot = console.read(self.log)
         if not self.log.exists():
-            raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
+            raise UserError(f"linux {self.label} could not be configured as requested: see the lines above")
         if boot.planned == 0:
             what = " ".join(self._glob()) or "the options"
             raise record.NothingRanError(f"linux {self.label} {record.NO_TEST} {what}: --list_tests prints all tests")

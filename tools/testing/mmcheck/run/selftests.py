@@ -80,7 +80,7 @@ MACHINES = {
     "mte_ptrace": LARGE,
     "tlb_stale": Machine(cpus=2),
 }
-"""Programs and reproducers that need another machine than the usual one. Programs with equal machines share a boot."""
+"""Programs and reproducers that need a different machine. Programs that need the same machine share a boot."""
 
 
 def machine_of(name: str) -> Machine:
@@ -113,7 +113,7 @@ def chosen(every: Sequence[Program], globs: str) -> list[Program]:
     for glob in wanted:
         names = [name for program in every for name in (program.name, *program.cases)]
         if not fnmatch.filter(names, glob):
-            raise UserError(f"TESTS={glob}: no such test; there are {', '.join(program.name for program in every)}")
+            raise UserError(f"TESTS={glob}: no such test; choose from {', '.join(program.name for program in every)}")
     if not wanted:
         return list(every)
     found = []

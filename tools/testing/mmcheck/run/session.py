@@ -33,7 +33,7 @@ _ABOVE = re.compile(r"/\S*/\.\./(?=[\w./-]+:\d)")
 """The build folder at the beginning of a source path. With ccache, it may belong to another checkout."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
-"""Build no modules: their build would follow our symbolic links, and write into the user's tree."""
+"""Do not build modules: their build would follow our symbolic links, and write into the user's tree."""
 
 
 SILENCE = 90
@@ -261,7 +261,7 @@ class SelftestRun:
                 if dry.on():
                     break
                 if len(found) == before and self.kvm:
-                    progress.say(f"linux {self.launch.label} does not come up under KVM: emulating the machine")
+                    progress.say(f"linux {self.launch.label} does not boot under KVM, so QEMU emulates the machine")
                     self.kvm = False
                     continue
                 if len(found) == before:

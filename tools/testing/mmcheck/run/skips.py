@@ -150,8 +150,8 @@ def judge(
                 continue
             if any(part.allows(case) for case in cases):
                 other = any(part.allows(case) for case in skipped)
-                what = "the case was skipped for another reason; correct" if other else "the case ran; remove"
-                verdict.gone.append(f"skips.toml expects a skip of {glob} ({line.says}), but {what} the line")
+                what = "the case was skipped for another reason: correct" if other else "the case ran: remove"
+                verdict.gone.append(f"a line of skips.toml expects a skip of {glob} ({line.says}), but {what} the line")
     return verdict
 
 
@@ -190,7 +190,7 @@ def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
 
 
 NEWER = "KERNEL=7.3"
-"""If a line has exactly this `unskip`, its cases need only a newer kernel."""
+"""If the `unskip` of a line is exactly this text, its cases need only a newer kernel."""
 
 
 def summary(cases: Sequence[results.Case], lines: Sequence[Line], arch: str, environ: Mapping[str, str]) -> list[str]:

@@ -39,10 +39,10 @@ LEFT_OUT = {
 """Categories that do not run here, and why."""
 
 KNOWN = {
-    "vmtests_hugevm.virtual_address_range": "older versions of the test call each address above HIGH_ADDR_MARK bad",
+    "vmtests_hugevm.virtual_address_range": "older versions of the test reject each address above HIGH_ADDR_MARK",
     "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as KSM does with smart_scan=0",
     "vmtests_pkey.protection_keys_*": "linked with a C library that the machine does not have",
-    "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the folder is in memory, where nothing is collapsed",
+    "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the test's files are in memory, and none is collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
 """For each glob of cases, the reason of failures that the tests themselves cause."""

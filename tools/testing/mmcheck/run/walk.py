@@ -27,7 +27,7 @@ from .session import Boot, SelftestRun
 PROGRAM = "folio_walk"
 COMMAND = "./mmcheck walk"
 APART = 1_000_000
-"""The distance between the first seeds of two machines. Each random sequence of calls takes one seed."""
+"""The distance between the first seeds of two machines. Each random sequence of calls uses one seed."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def one(session: SelftestRun, files: Mapping[str, Path], seed: int, seconds: int
         if cases or dry.on():
             break
         if kvm:
-            progress.say(f"linux {session.launch.label} does not come up under KVM: emulating the machine")
+            progress.say(f"linux {session.launch.label} does not boot under KVM, so QEMU emulates the machine")
     else:
         raise UserError(f"linux {session.launch.label} ended before the first call: see {log}")
     lines = [line for line in map(plain, read_lines(log.read_bytes())) if line.startswith(("# ", "ok ", "not ok "))]

@@ -32,7 +32,7 @@ from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""Options of the emulator. It derives time from the number of instructions. Its memory holds 1 GiB and copies of it."""
+"""Options of the emulator: time is derived from the number of instructions, and memory holds 1 GiB and its copies."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
@@ -238,7 +238,7 @@ def run(environ: Mapping[str, str]) -> int:
     print(bench_numbers.ktap(found))
     for table in shown:
         print("\n".join(f"# {line}" for line in bench_numbers.text(table).splitlines()))
-    progress.say(f"plots as {forms} in {settings.out / 'bench'}, the numbers in {recorder.folder}")
+    progress.say(f"the plots are {forms} in {settings.out / 'bench'}, and the numbers are in {recorder.folder}")
     return 0
 
 

@@ -115,7 +115,7 @@ class Bisection:
         if wanted:
             return wanted
         both = [name for name, state in after.items() if state == "failed"]
-        also = f"; {closing.named('these fail at BAD, but do not pass at GOOD', both)}" if both else ""
+        also = f"; {closing.named('these tests fail at BAD, but do not pass at GOOD', both)}" if both else ""
         raise UserError(f"no test passes at GOOD={good[:12]} and fails at BAD={bad[:12]}{also}")
 
     def search(self, good: str, bad: str, wanted: Sequence[str]) -> list[str]:

@@ -41,7 +41,7 @@ STATES = {"failed": FAILED, "none": NO_VERDICT, "passed": PASSED}
 
 SHOWN = (*results.STATES, results.KNOWN)
 NAMED = 10
-"""The output names at most this many failed cases of a cell. The record of the cell has all."""
+"""The output names at most this many failed cases of a cell. The record of the cell names all of them."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")

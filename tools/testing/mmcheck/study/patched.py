@@ -66,7 +66,7 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
         name, new = form(issue, version, patched)
         files |= new
         if not new:
-            raise UserError(f"known issue {issue.number}: no patch fits; there are {', '.join(issue.patch)}")
+            raise UserError(f"known issue {issue.number}: none of its patches applies: {', '.join(issue.patch)}")
         if issue.shown(version, patched) is not False:
             raise UserError(f"known issue {issue.number}: with {name} the tree still seems to have the faulty code")
     return found, {name: text.encode() for name, text in files.items()}

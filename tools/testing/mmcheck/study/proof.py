@@ -36,7 +36,7 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
 
 
 MEETS_ANY = "folio_walk."
-"""The walk avoids the kernel's known issues. With STRICT=1 it avoids none, so any of them may make it fail."""
+"""The walk avoids known issues. With STRICT=1 it does not, so any known issue may make it fail."""
 
 
 def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:

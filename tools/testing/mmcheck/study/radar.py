@@ -56,7 +56,7 @@ class Change:
             f"known issues whose faulty code is gone: {', '.join(self.fixed)}" if self.fixed else "",
             f"known issues whose faulty code is back: {', '.join(self.back)}" if self.back else "",
         ]
-        kept = [line for line in found if line] or ["no probe, no mutant and no known issue changes"]
+        kept = [line for line in found if line] or ["the series changes no probe, no mutant and no known issue"]
         return [*kept, f"mutants in the same files that still fit: {len(self.here)}"]
 
 
@@ -133,7 +133,7 @@ def run(environ: Mapping[str, str]) -> int:
     if not given:
         raise UserError("give a series: ./mmcheck radar fix.mbox")
     if not Path(given).exists() and ".." not in given:
-        raise UserError(f"{given}: no such file, and no range A..B of commits; see ./mmcheck radar --help")
+        raise UserError(f"{given}: neither a file nor a range A..B of commits; see ./mmcheck radar --help")
     environ = {"ARCH": "arm64", **environ, "PATCH": launcher.patch_of(given, environ)}
     settings = from_environment(environ)
     source.judge(settings)

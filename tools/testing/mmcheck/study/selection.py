@@ -96,7 +96,7 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
     for glob in map(str.strip, only.split(",")):
         own = [cell for cell in cells if fnmatch.fnmatch(str(cell), glob)]
         if not own:
-            raise UserError(f"ONLY={glob}: no such cell; there are {', '.join(map(str, cells))}")
+            raise UserError(f"ONLY={glob}: no such cell; choose from {', '.join(map(str, cells))}")
         found += [cell for cell in own if cell not in found]
     files = touched(environ)
     if files is None:

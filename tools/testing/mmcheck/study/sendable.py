@@ -201,7 +201,7 @@ def run(environ: Mapping[str, str]) -> int:
     facts.command = closing.make("patches", environ)
     mails: list[Mail] = []
     with record.kept(settings.out, facts) as recorder:
-        if not dry.instead("mail", f"{len(found)} patches into {folder}, each checked by git am and checkpatch.pl"):
+        if not dry.instead("mail", f"{len(found)} patches into {folder}, and check each with git am and checkpatch.pl"):
             mails = written(found, kernel, person, folder)
         table = Table(mails, recorder.put)
         recorder.put(table.data())

@@ -47,7 +47,7 @@ def test_a_script_is_not_judged_as_a_program(tmp_path: Path) -> None:
     ("machine", "kinds", "mode", "complaint"),
     [
         (audit.MACHINE["arm64"], [1, audit.INTERPRETER], 0o755, "not static: link it with -static"),
-        (audit.MACHINE["x86_64"], [1], 0o755, "for another architecture than arm64"),
+        (audit.MACHINE["x86_64"], [1], 0o755, "is not a program for arm64"),
         (audit.MACHINE["arm64"], [1], 0o644, "not executable: chmod"),
     ],
 )

@@ -114,13 +114,13 @@ def test_an_entry_may_be_for_some_machines() -> None:
         ("known = 3", "'int' object is not iterable"),
         ("[[unknown]]", "there is no key unknown; each entry begins with the line [[known]]"),
         ("known = [3]", "entry 1: begin each entry with the line [[known]]"),
-        ("[[known]]\ncase = 's.a'", "entry 1: needs the keys case and why, and a value for each"),
-        ("[[known]]\ncase = 's.a'\nwhy = ' '", "entry 1: needs the keys case and why, and a value for each"),
+        ("[[known]]\ncase = 's.a'", "entry 1: needs the keys `case` and `why`, and a value for each"),
+        ("[[known]]\ncase = 's.a'\nwhy = ' '", "entry 1: needs the keys `case` and `why`, and a value for each"),
         ("[[known]]\ncase = 's.a'\nwhy = 'x'\nfail = 1", "entry 1: there is no key fail; use case, why, fails, splat"),
         ("[[known]]\ncase = 's.a'\nwhy = 'x'\nfails = true", "entry 1: fails = True: the value has the wrong type"),
         ("[[known]]\ncase = 's.a'\nwhy = 'x'\npages = [4]", "entry 1: pages = [4]: the value has the wrong type"),
         ("[[known]]\ncase = 's.a'\nwhy = 'x'\nfails = 0", "entry 1: fails = 0: use a number above 0"),
-        ("[[known]]\ncase = 's.*'\nwhy = 'x'", "entry 1: s.*: a glob needs the key fails, the number of"),
+        ("[[known]]\ncase = 's.*'\nwhy = 'x'", "entry 1: s.*: a glob needs the key `fails`, the number of"),
         ("[[known]]\ncase = 's.a'\nwhy = 'x'\n" * 2, "entry 2: s.a is listed twice; remove one of them"),
         ("[[known", "Expected ']]' at the end of an array declaration"),
     ],
@@ -136,7 +136,7 @@ def test_a_bad_file_is_one_line(tmp_path: Path, text: str, why: str) -> None:
 
 
 def test_a_missing_file_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"No such file or directory; ./mmcheck baseline --baseline .* writes one"):
+    with pytest.raises(UserError, match=r"No such file or directory; ./mmcheck baseline --baseline .* creates it"):
         baseline.load(tmp_path / "no.toml")
 
 

@@ -15,11 +15,11 @@ GOOD = {"cold": (70.0, 100.0), "again": (51.5, 50.0), "spread": (30.0, 52.0), "e
 @pytest.mark.parametrize(
     ("bad", "status", "line"),
     [
-        ({}, 0, "spread  0.58 to 0.58x in 3 runs; too long in 0"),
-        ({"cold": (76.0, 100.0)}, 1, "cold    0.70 to 0.76x in 3 runs; too long in 1"),
-        ({"again": (52.5, 50.0)}, 1, "again   1.50 to 2.50 s more in 3 runs; too long in 1"),
-        ({"spread": (32.0, 52.0)}, 1, "spread  0.58 to 0.62x in 3 runs; too long in 1"),
-        ({"edit": (90.0, 80.0)}, 1, "edit    1.00 to 1.12x in 3 runs; too long in 1"),
+        ({}, 0, "spread  0.58 to 0.58x in 3 runs; too slow in 0"),
+        ({"cold": (76.0, 100.0)}, 1, "cold    0.70 to 0.76x in 3 runs; too slow in 1"),
+        ({"again": (52.5, 50.0)}, 1, "again   1.50 to 2.50 s more in 3 runs; too slow in 1"),
+        ({"spread": (32.0, 52.0)}, 1, "spread  0.58 to 0.62x in 3 runs; too slow in 1"),
+        ({"edit": (90.0, 80.0)}, 1, "edit    1.00 to 1.12x in 3 runs; too slow in 1"),
     ],
 )
 def test_one_bound_that_is_missed_once_fails(

@@ -135,7 +135,7 @@ def test_bisect_says_what_is_wrong_with_a_range(user: User, history: Path, argum
 
 def test_bisect_needs_a_git_tree(user: User, tree: Path) -> None:
     done = bisect(user, "a", "b")
-    assert done.returncode == 125 and "this is no git tree" in done.stderr
+    assert done.returncode == 125 and "this is not a git tree" in done.stderr
     done = bisect(user, "a", "b", KDIR="")
     assert done.returncode == 125 and "set KDIR=" in done.stderr
 

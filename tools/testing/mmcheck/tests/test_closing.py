@@ -143,7 +143,7 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
     assert capsys.readouterr().out.splitlines()[-7:] == [
         "FAILED: 1 of 2 mutants noticed",
         "not noticed: swap_f_012345",
-        "the whole sample: 1 of 2 mutants noticed (50.0 %), 1 by a failing test; 0 more are equivalent; 2 judged",
+        "the whole sample: 1 of 2 mutants noticed (50.0 %), 1 by a failing test; 0 more are equivalent; 2 were judged",
         "the catalogue: 9 of 10 noticed (90.0 %)",
         f"survivors: write into {tmp_path / '7.3-arm64.toml'} why each of them is harmless",
         "log: out/mutants (consoles)",
@@ -230,7 +230,7 @@ def test_the_line_that_repeats_a_walk_has_its_seed() -> None:
 
 def test_other_kernels_to_compare_with() -> None:
     words = ["run", "--arch=arm64", "contpte.a"]
-    line = "./tools/testing/kunit/kunit.py run --arch=arm64 contpte.a  # do they fail on this kernel too?"
+    line = "./tools/testing/kunit/kunit.py run --arch=arm64 contpte.a  # do these tests also fail on this kernel?"
     assert closing.compare(words, {"KDIR": "/linux", "KERNEL": "7.3"}) == line
     assert closing.compare(words, {"PATCH": "x.patch"}) == line
     assert closing.compare(words, {"PAGES": "16K"}) == f"KERNEL=7.3 PAGES=16K {line}"

@@ -62,9 +62,9 @@ def test_each_case_is_a_function_of_its_file(arch: str) -> None:
         ("arm64", "", "CASE=: give one case as SUITE.CASE, without a parameter"),
         ("arm64", "contpte", "contpte: give one case as SUITE.CASE, without a parameter"),
         ("arm64", "contpte.a: 16", "contpte.a: 16: give one case as SUITE.CASE, without a parameter"),
-        ("arm64", "nosuch.a", "nosuch.a: arm64 has no suite nosuch; there are "),
-        ("x86_64", CASE, f"{CASE}: x86_64 has no suite contpte; there are "),
-        ("arm64", "contpte.nosuch", "contpte.nosuch: the suite contpte has no such case; there are "),
+        ("arm64", "nosuch.a", "nosuch.a: arm64 has no suite nosuch; choose from "),
+        ("x86_64", CASE, f"{CASE}: x86_64 has no suite contpte; choose from "),
+        ("arm64", "contpte.nosuch", "contpte.nosuch: the suite contpte has no such case; choose from "),
     ],
 )
 def test_a_case_that_is_missing_is_one_line(arch: str, case: str, why: str) -> None:
@@ -110,4 +110,4 @@ def test_without_gdb_it_prints_how_to_attach(user: User) -> None:
     done = run(user, CASE, "--arch", "arm64")
     assert done.returncode == 0 and called(user, "gdb") == "", done.stderr
     assert "attach with: gdb-multiarch -q " in done.stderr
-    assert "then break contpte_kunit.c:set_ptes_to_table_end; ^C ends this" in done.stderr
+    assert "then break contpte_kunit.c:set_ptes_to_table_end; ^C ends the machine" in done.stderr

@@ -29,7 +29,7 @@ def test_an_empty_machine_can_run_nothing(home: dict[str, str], capsys: pytest.C
     found = {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
     assert found["suites on arm64"]["state"] == "lacks"
     assert "qemu-system-aarch64" in found["suites on arm64"]["says"]
-    assert found["kernels"]["says"].startswith("none is downloaded")
+    assert found["kernels"]["says"].startswith("no kernel source was downloaded")
     assert found["ccache"]["state"] == "lacks"
     assert not Path(home["O"]).exists()
 
@@ -68,7 +68,7 @@ def test_what_of_a_tree_can_be_tested(home: dict[str, str], tree: Path, capsys: 
 
 def test_a_kernel_that_is_not_here_is_not_fetched(home: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert verbs.run("doctor", {**home, "KERNEL": "7.3"}) == 125
-    assert capsys.readouterr().err == "doctor: KERNEL=7.3 is not on this machine yet: any run with it fetches it\n"
+    assert capsys.readouterr().err == "doctor: KERNEL=7.3 is not on this machine yet: the first run fetches it\n"
     assert not (Path(home["HOME"]) / ".cache/mmcheck/src").exists()
 
 

@@ -45,7 +45,7 @@ FOLDER = r"^write .*/out/{}"
 SAYS = {
     "run --arch=arm64 'contpte*'": r"^tree .*^run .*/kunit\.py run --arch=arm64 .*'contpte\*'\n.*^write .*/out/runs/",
     "kselftest --arch arm64": SELFTESTS + r".*(^boot.*){4}",
-    "audit --arch arm64 -- /bin/true": r"/bin/true is not static|is a program for another",
+    "audit --arch arm64 -- /bin/true": r"/bin/true is not static|is not a program for",
     "audit --arch arm64 -- echo": SELFTESTS,
     "walk --arch arm64 --jobs 2": SELFTESTS + r".*(^boot.*){1}",
     "matrix --only '6.12 arm64 4K*'": r"^run +KERNEL=6\.12 .*kunit\.py run --arch=arm64\n",
@@ -226,4 +226,4 @@ def test_an_error_after_a_step_ends_the_list(tmp_path: Path, capsys: pytest.Capt
 
     assert command.run("x", body, {"DRY_RUN": "1", "O": str(tmp_path)}) == 0
     said = capsys.readouterr().out
-    assert f"run     /no/such/program\nwrite   {tmp_path}/file\n...     what comes next depends" in said
+    assert f"run     /no/such/program\nwrite   {tmp_path}/file\n...     the next steps depend" in said

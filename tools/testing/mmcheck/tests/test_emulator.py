@@ -68,7 +68,7 @@ def test_without_a_test_under_kvm_the_machine_is_emulated(tmp_path: Path, under_
     with start(tmp_path, under_kvm, "-m", "1024", *KVM) as child:
         said, errors = child.communicate()
     assert (said.splitlines(), child.returncode) == (["boot", "KTAP version 1", "end"], 3)
-    assert "emulating the machine" in errors
+    assert "QEMU emulates the machine" in errors
     assert calls(tmp_path)[1:] == ["-m 1024 -accel hvf -accel tcg"]
 
 

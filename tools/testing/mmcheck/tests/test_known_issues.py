@@ -178,7 +178,7 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "good-7.3.patch").write_text((tmp_path / "good.patch").read_text().replace("good()", "own()"))
     _, files = patched.fixed([issue("good.patch", "good-7.3.patch")], tree_of("f(); bad();\n"))
     assert files == {"mm/one.c": b"f(); own();\n"}, "the patch for the tree's version comes first"
-    with pytest.raises(UserError, match=r"no patch fits; there are other.patch"):
+    with pytest.raises(UserError, match=r"none of its patches applies: other.patch"):
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
     with pytest.raises(UserError, match="still seems to have the faulty code"):
         patched.fixed([issue("none.patch")], tree_of("f(); bad();\n"))

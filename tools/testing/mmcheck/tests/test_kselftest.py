@@ -65,7 +65,7 @@ def test_programs_and_cases_are_chosen_by_globs() -> None:
 
 
 def test_a_glob_that_matches_nothing_is_one_line() -> None:
-    with pytest.raises(UserError, match=r"TESTS=folio_tow: no such test; there are folio_one, folio_two"):
+    with pytest.raises(UserError, match=r"TESTS=folio_tow: no such test; choose from folio_one, folio_two"):
         selftests.chosen([ONE, TWO], "folio_tow")
 
 

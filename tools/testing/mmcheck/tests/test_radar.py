@@ -82,7 +82,7 @@ def test_what_a_series_does_to_the_tests(user: User, kernel: Path) -> None:
 def test_a_series_without_effect_on_the_tests(user: User, kernel: Path) -> None:
     done = radar(user, series(user, kernel, mm__memory_c=f"/* other words */\n{ZAP}"), "--boot", "no")
     assert done.returncode == 0, done.stderr
-    assert "no probe, no mutant and no known issue changes\n" in done.stdout
+    assert "the series changes no probe, no mutant and no known issue\n" in done.stdout
     still = next(line for line in done.stdout.splitlines() if line.startswith("mutants in the same files that still"))
     assert int(still.rpartition(" ")[2]) > 0
 
@@ -104,7 +104,7 @@ def test_the_verdict_is_the_difference(user: User, kernel: Path) -> None:
     ("arguments", "says"),
     [
         ([], "give a series"),
-        (["none.mbox"], "no such file, and no range"),
+        (["none.mbox"], "neither a file nor a range A..B of commits"),
         (["a", "b"], "give SERIES; see"),
         (["fix.mbox", "--only", "a b"], "give one glob"),
         (["fix.mbox", "--kdir", "/no/such"], "no such folder"),

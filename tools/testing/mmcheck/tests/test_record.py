@@ -170,10 +170,10 @@ def test_a_part_does_not_replace_the_whole(user: User) -> None:
 def test_after_a_repeat_the_next_step_is_to_compare(user: User) -> None:
     words = ["run", "--arch=arm64", "--kernel_args", "w.seed=7", "--kernel_args", "w.steps=9", "one.a"]
     done = user.kunit(*words, FAKE_CONSOLES=json.dumps({"w.seed=7": FAILS}))
-    assert f"{' '.join(words)}  # do they fail on this kernel too?" in done.stderr
+    assert f"{' '.join(words)}  # do these tests also fail on this kernel?" in done.stderr
 
 
 def test_an_unknown_architecture_is_one_line(user: User) -> None:
     done = user.kunit("run", "--arch=arm65")
     assert done.returncode == 125 and user.calls() == []
-    assert done.stderr.startswith("kunit.py: --arch=arm65: no such architecture; there are um, arm64")
+    assert done.stderr.startswith("kunit.py: --arch=arm65: no such architecture; choose from um, arm64")

@@ -60,8 +60,8 @@ def test_a_version_has_three_numbers(project: Path, out: Path, version: str) -> 
 
 
 def test_a_version_is_later_than_the_last(project: Path, out: Path) -> None:
-    assert refused(project, out, "1.0.0") == ("VERSION=1.0.0: the tag v1.0.0 is there already; choose the next version")
-    assert refused(project, out, "0.10.0") == "VERSION=0.10.0: v1.0.0 is released already; choose a later version"
+    assert refused(project, out, "1.0.0") == ("VERSION=1.0.0: the tag v1.0.0 already exists; choose the next version")
+    assert refused(project, out, "0.10.0") == "VERSION=0.10.0: v1.0.0 is already released; choose a later version"
     assert release.plan("1.0.10", out, project).tag == "v1.0.10"
 
 

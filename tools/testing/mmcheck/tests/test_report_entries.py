@@ -20,7 +20,7 @@ def named(fields: tuple[entries.Field, ...]) -> dict[str, tuple[str, str]]:
 def test_the_first_entry_that_differs_is_drawn_with_names() -> None:
     entry = entries.find(["noise", *SAID, "entry 32 is 0000000000000000, expected 0000000000000001"], "arm64")
     assert entry and entry.index == 31 and entry.differ == 2 and entry.what == "modify_prot of [0, 31)"
-    assert entry.title == "Entry 31 of the table (the first of 2 that differ)"
+    assert entry.title == "Entry 31 of the table (the first of 2 entries that differ)"
     assert entry.sentence == "dirty is 1, expected 0; read-only is 0, expected 1"
     assert named(entry.fields)["page frame"] == ("0x40f9f", "0x40f9f")
 

@@ -239,7 +239,7 @@ def test_the_cover_letter_says_what_there_is(tmp_path: Path, linux: Path, comman
     assert f"\nMade for Linux 7.3.4-rc1.\n\nbase-commit: {head}\n" in letter
     assert re.search(r"^- contpte_read: Contiguous PTEs: readers\.$", letter, re.MULTILINE)
     assert re.search(r"^- folio_file: ", letter, re.MULTILINE)
-    assert "These are left out" in letter and "atomic_fault" in letter
+    assert "These suites are left out" in letter and "atomic_fault" in letter
     assert "Cases by their verdicts" not in letter
     assert re.search(r"^ \d+ files changed, \d+ insertions", letter, re.MULTILINE)
 

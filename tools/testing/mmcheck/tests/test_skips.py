@@ -73,11 +73,13 @@ def test_a_line_is_for_the_cells_that_it_names(tmp_path: Path, condition: str, h
 def test_a_line_of_which_no_skip_is_left_is_reported(tmp_path: Path) -> None:
     lines = table(tmp_path, ENTRY)
     gone = skips.judge(ARM64, [Case("race", "two: a", "passed")], lines).gone
-    assert gone == ["skips.toml expects a skip of race.two: * (needs * CPUs), but the case ran; remove the line"]
+    assert gone == [
+        "a line of skips.toml expects a skip of race.two: * (needs * CPUs), but the case ran: remove the line"
+    ]
     assert not skips.judge(ARM64, [Case("race", "two: a", "passed")], table(tmp_path, ENTRY + "maybe = true")).gone
     other = [Case("race", "two: a", "skipped", text=["no memory"])]
     gone = skips.judge(ARM64, other, lines).gone
-    assert [line.partition("but ")[2] for line in gone] == ["the case was skipped for another reason; correct the line"]
+    assert [line.partition("but ")[2] for line in gone] == ["the case was skipped for another reason: correct the line"]
     # There is no remark if the cell runs none of these cases.
     assert not skips.judge(ARM64, [Case("other", "a", "passed")], lines).gone
 

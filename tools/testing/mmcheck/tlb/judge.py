@@ -3,8 +3,8 @@
 
 mutants/ has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened, misdirected or
 late. One kernel contains all mistakes. Each boot enables one mistake, and runs the suites or the selftest that its
-entry names. The boot passes if the plugin reports something new. In a boot without a mistake, the plugin must report
-nothing new. The same holds for an entry with `equivalent`: such an entry changes code, but makes no mistake.
+entry names. The boot passes if the plugin reports something new. In a boot that enables no mistake, the plugin must
+report nothing new. The same holds for an entry with `equivalent`: such an entry changes code, but makes no mistake.
 
 IMAGE= names the image of a kernel with the KUnit suites. Then the command builds no kernel, and the mistakes come from
 mutants/instructions.toml. Each mistake replaces instructions in a copy of the image.
@@ -122,13 +122,13 @@ def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdic
     known = symbols.of_kernel(image)
     mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in only.split())]
     if not mistakes or not known.text:
-        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: no System.map is in its folder")
+        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: its folder has no System.map")
     for suite in sorted({one.suite for one in mistakes}):
         verdict = boot_one("none", suite, "", machine, image, known)
-        progress.say(f"boot without a mistake, suites {suite}: {verdict.state}, {verdict.seconds} s")
+        progress.say(f"boot of the unmodified kernel, suites {suite}: {verdict.state}, {verdict.seconds} s")
         if verdict.state != "survived":
             why = ", ".join(verdict.rules) or verdict.why
-            raise UserError(f"the boot without a mistake must pass, suites {suite}: {why}")
+            raise UserError(f"the boot of the unmodified kernel must pass, suites {suite}: {why}")
     for one in mistakes:
         changed = machine.out / "Image"
         if one.apply(image, known, changed):
@@ -199,10 +199,11 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
         yield from (Verdict(name, "does not build", []) for name in broken)
         for one in {(one.suite, one.program, one.machine): one for one in by_name.values()}.values():
             verdict = builder.judge(one, 0)
-            progress.say(f"boot without a mistake, {one.program or one.suite}: {verdict.state}, {verdict.seconds} s")
+            tests = one.program or one.suite
+            progress.say(f"boot with no mistake enabled, {tests}: {verdict.state}, {verdict.seconds} s")
             if verdict.state != "survived":
                 why = ", ".join(verdict.rules) or verdict.why
-                what = f"the boot without a mistake must pass, {one.program or one.suite}"
+                what = f"the boot with no mistake enabled must pass, {tests}"
                 raise UserError(f"{what}: {why}; see {machine.out}")
         for name, number in kernel.number.items():
             one = by_name[name]

@@ -29,7 +29,7 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The kind of the records. The folder of the last boot, below O=, has the same name."""
+"""The kind of the records of this command. The folder of its last boot, below O=, has the same name."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose the kernel and the tests of the boot."""
@@ -170,5 +170,5 @@ def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
     print(text(found, counts))
     if costs:
         print(cost.text(costs))
-    progress.say(f"{seconds} s; the console is {console}, the report {recorder.folder / record.FILE}")
+    progress.say(f"{seconds} s; the console is {console}, the report is {recorder.folder / record.FILE}")
     return FAILED if any(not one.why for one in found) else PASSED

@@ -14,7 +14,7 @@ from ..run.session import Boot, SelftestRun
 from . import boots, reports, symbols
 
 SILENCE = 300
-"""The seconds without output after which a boot ends. The limit is larger than usual, because the plugin is slow."""
+"""A boot ends after this many seconds without output. The limit is larger than usual, because the plugin is slow."""
 
 
 class WatchedBoot(Boot):

@@ -32,7 +32,7 @@ def version(program: str | Path) -> int:
 
 def provide(cache: Path) -> Path:
     """The path of a QEMU that is new enough. Raises UserError if there is no such QEMU."""
-    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, unless it is installed"):
+    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, unless this QEMU is installed"):
         return Path(NAME)
     system = shutil.which(NAME)
     if system and Path(system).parent.resolve() != BIN and version(system) >= OLDEST:
@@ -44,7 +44,7 @@ def provide(cache: Path) -> Path:
         if version(kept) < OLDEST:
             _unpack(cache)
     if version(kept) < OLDEST:
-        raise UserError(f"{kept} does not run; install {PACKAGE}, which brings its libraries, or QEMU {OLDEST}")
+        raise UserError(f"{kept} does not run: install {PACKAGE}, which has the missing libraries, or QEMU {OLDEST}")
     return kept
 
 
@@ -52,7 +52,7 @@ def _unpack(cache: Path) -> None:
     archive = Archive(cache / "qemu-apt")
     file = archive.newer(PACKAGE, f"1:{OLDEST}")
     if not file:
-        raise UserError(f"the package archive has no QEMU {OLDEST}, which this command needs; install it")
+        raise UserError(f"the package archive has no QEMU {OLDEST}; install QEMU {OLDEST} in another way")
     new = cache / "qemu.new"
     shutil.rmtree(new, ignore_errors=True)
     subprocess.run(["dpkg-deb", "-x", file, new], check=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FARTHEST = 1 << 17
-"""An address belongs to the last symbol before it, unless the distance is larger than this."""
+"""An address belongs to the last symbol before it, unless the symbol is more than this many bytes away."""
 
 LOADED = 0x40200000
 """The physical address at which QEMU loads a kernel."""
@@ -22,7 +22,7 @@ HOOKS = {
     "exit_mmap": ("exit_mmap",),
     "exit_task": ("do_exit", "kthread_exit"),
 }
-"""For each hook of the plugin, the kernel functions that it watches. They have the same first arguments."""
+"""For each hook of the plugin, the kernel functions that it watches. These functions have the same first arguments."""
 
 
 class Symbols:

@@ -2,20 +2,21 @@
 /*
  * The number of page faults when atomic instructions populate memory.
  *
- * Proves: a store faults once per folio. A load faults once per page, or once
- * per huge page. On arm64 an LSE atomic on missing memory faults twice: first
- * as a read, then as a write. If the kernel decodes the instruction
- * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic faults once. On arm64 a
- * pair of a load-exclusive and a store-exclusive faults twice in every kernel.
- * On other architectures an atomic faults once. All these numbers hold for
- * private hugetlb pages too. On shared hugetlb pages every operation faults
- * once. Each operation leaves the right value. The memory cgroup is charged for
- * the pages. An atomic with a uprobe works. The uprobe adds up to four faults.
- * On a CPU with EPAN the atomic may also fault twice.
+ * Proves: a store faults once per folio. A load faults once per page or, in
+ * huge pages, once per huge page. On arm64 an LSE atomic on memory that is not
+ * mapped yet faults twice: first as a read, then as a write. If the kernel
+ * decodes the instruction (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic
+ * faults once. On arm64 a pair of a load-exclusive and a store-exclusive faults
+ * twice in every kernel. On other architectures an atomic faults once. Private
+ * hugetlb pages cause the same numbers of faults. On shared hugetlb pages every
+ * operation faults once. Each operation leaves the right value in memory. The
+ * pages are charged to the memory cgroup. An atomic still works if a uprobe is
+ * set on it. The uprobe causes up to four more faults. On a CPU with EPAN the
+ * atomic may also fault twice.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). If QEMU emulates two CPUs, it reports the fault of an
- * atomic as a write, and the program skips its cases.
+ * atomic as a write fault. The program then skips all its cases.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=atomic_fault
  */
@@ -229,7 +230,7 @@ TEST_F(atomic_fault, store)
 
 /*
  * [atomics 1-8, 12] A load from each page maps the zero page and costs one
- * fault per page. With huge pages it maps the huge zero page and costs one
+ * fault per page. In huge pages a load maps the huge zero page and costs one
  * fault per huge page. hugetlb has no zero page: there a load allocates a
  * hugetlb page and costs one fault per hugetlb page.
  */
@@ -245,8 +246,8 @@ TEST_F(atomic_fault, load)
  * [atomics 24] The test executes a load-exclusive and a store-exclusive on each
  * page. The number of faults is larger than the number of folios, because both
  * the load and the store fault. In shared hugetlb memory the load maps the page
- * writable, so each page costs one fault. Other architectures use their own
- * atomic instruction, which costs one fault per folio.
+ * writable, so each page costs one fault. On other architectures the test
+ * executes an atomic instruction instead, which costs one fault per folio.
  */
 TEST_F(atomic_fault, exclusives)
 {
@@ -376,7 +377,7 @@ static void do_add(unsigned long *at)
 	asm volatile("" : : : "memory");
 }
 
-/* Whether the kernel can read text that user space may only execute. */
+/* Whether the kernel can read a page that user space may only execute. */
 static bool text_is_readable(void)
 {
 	void *text = mmap(NULL, psize(), PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -413,11 +414,11 @@ static unsigned long probe_hits(void)
 /*
  * [atomics 44] A uprobe is set on an atomic, so the kernel executes the atomic
  * out of line, at another address. The test calls the atomic once for each
- * page. The uprobe is hit once per call, and the value is right. The uprobe
- * adds at most four faults. These faults copy the page of text, and map the
- * page from which the kernel executes the atomic. The mapped page is
- * execute-only. On a CPU with EPAN the kernel cannot read the instruction in
- * this page, so each atomic may fault twice.
+ * page. Each call hits the uprobe once and leaves the right value in memory.
+ * The uprobe causes at most four more faults. These faults copy the page that
+ * contains the code, and map another page, from which the kernel executes the
+ * atomic. This other page is execute-only. On a CPU with EPAN the kernel cannot
+ * read the instruction there, so each atomic may fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {
@@ -462,7 +463,7 @@ TEST_F(atomic_fault, uprobe)
 
 /*
  * [atomics 49] The atomic is in execute-only code, which the kernel may be
- * unable to read. The atomic still works, and leaves the right value.
+ * unable to read. The atomic still works, and leaves the right value in memory.
  */
 TEST_F(atomic_fault, execute_only)
 {

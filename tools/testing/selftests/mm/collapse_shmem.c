@@ -22,7 +22,7 @@
 #include "folio_pmd.h"
 #include "folio_state.h"
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* include/uapi/asm-generic/mman-common.h; older headers lack this constant. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -70,7 +70,7 @@ FIXTURE_SETUP(collapse_shmem)
 	why = pages ? folio_settings(order_of(pages)) : NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
-	/* fallocate() uses this setting. It ignores the settings of each folio size. */
+	/* fallocate() uses this setting, and ignores the settings of each folio size. */
 	ASSERT_EQ(0, write_text(FOLIO_THP "/shmem_enabled", "always"));
 	m->order = order_of(pages);
 	m->room_bytes = 3 * bytes(pages);
@@ -125,11 +125,11 @@ static void fill(const struct memory *m)
 
 /*
  * fallocate() allocates a huge page that no process has used. The whole page is
- * zero. The process writes to it, and the written content is still there after
- * an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
- * page without clearing it, so the page still holds old content of other
- * processes. The access through the other mapping then clears the page, and all
- * writes are lost.
+ * zero. The process writes to the whole page. The written content must still be
+ * there after an access through another mapping. Known issue 67: MADV_COLLAPSE
+ * maps the page without clearing it, so the page still holds old content of
+ * other processes. The access through the other mapping then clears the page,
+ * and all writes are lost.
  */
 TEST_F(collapse_shmem, fallocated_memory_is_zero)
 {

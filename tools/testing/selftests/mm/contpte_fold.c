@@ -4,9 +4,9 @@
  *
  * Proves: perf (PERF_SAMPLE_DATA_PAGE_SIZE) sees the contiguous bit on fresh
  * memory in large folios. A system call on some pages changes only these pages.
- * It unfolds each block that it changes in part, and no other block. A call
- * that only splits the VMA unfolds no block. After each call, every page has
- * the right content.
+ * The call unfolds each block that it changes only in part, and no other block.
+ * A call that only splits the VMA unfolds no block. After each call, every page
+ * has the right content.
  *
  *             block 0         block 1         block 2         block 3
  *        |...............|...............|...............|...............|
@@ -364,7 +364,7 @@ static int call_split(struct memory *m, char *at, size_t length)
 
 /*
  * [contpte 225] madvise() with DONTFORK, RANDOM and DONTDUMP splits the VMA
- * within a block. It changes no entry, so every block stays folded.
+ * within a block. The split changes no entry, so every block stays folded.
  */
 TEST_F(contpte_fold, vma_split_only)
 {
@@ -414,8 +414,8 @@ TEST_F(contpte_fold, mincore_part)
 /*
  * [contpte 223] mprotect() makes four whole blocks read-only and then writable
  * again. Linux 6.17 and later write the entries in batches. Older kernels write
- * the entries one by one, and the last entry of a block folds it. On every
- * kernel all blocks are folded in the end, and all pages are writable.
+ * the entries one by one, and fold a block when they write its last entry. On
+ * every kernel all blocks are folded in the end, and all pages are writable.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {
@@ -436,9 +436,9 @@ TEST_F(contpte_fold, mprotect_whole_and_back)
 }
 
 /*
- * [contpte 224] mremap() moves all four blocks. They are folded if the new
- * address is aligned to the size of a block. They are not folded if it is
- * shifted by one page.
+ * [contpte 224] mremap() moves all four blocks to a new address. If this
+ * address is aligned to the size of a block, the blocks are folded. If it is
+ * one page above an aligned address, no block is folded.
  */
 TEST_F(contpte_fold, mremap_whole)
 {
@@ -469,9 +469,9 @@ TEST_F(contpte_fold, mremap_whole)
 }
 
 /*
- * [contpte 203] The test unmaps half a block, maps it again and faults it in.
- * It does this 100 times, at different places in the four blocks. Each time the
- * pages of that half have the right content. In the end all pages have the
+ * [contpte 203] The test unmaps half a block, maps it again and accesses each
+ * of its pages. It does this 100 times, at different places in the four blocks.
+ * Each time these pages have the right content. In the end all pages have the
  * right content, and Rss counts each page of anonymous memory once.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
@@ -538,8 +538,8 @@ FIXTURE_TEARDOWN(kernel_tables)
 
 /*
  * [contpte 65] The kernel's own page tables have contiguous entries. A read of
- * /sys/kernel/debug/kernel_page_tables reaches the end of the file, and gives
- * more than 10 lines.
+ * /sys/kernel/debug/kernel_page_tables returns more than 10 lines, and reaches
+ * the end of the file.
  */
 TEST_F_TIMEOUT(kernel_tables, dump_ends, 60)
 {

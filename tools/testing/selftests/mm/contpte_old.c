@@ -3,8 +3,8 @@
  * Accesses to old blocks on a CPU that does not set the access flag itself.
  *
  * Proves: the first access to an old block faults, and the kernel then makes
- * the whole block young. Accesses to its other pages cost no fault, and all its
- * pages count as referenced.
+ * the whole block young. Accesses to the other pages of the block cost no
+ * fault, and all pages of the block count as referenced.
  *
  * The virtual machine of this program has a CPU without FEAT_HAFDBS. CPUs with
  * FEAT_HAFDBS take no such fault, and the program skips its case there.
@@ -88,7 +88,7 @@ FIXTURE_SETUP(contpte_old)
 		why = memory_map(m, ANON, 0, 1);
 	if (why)
 		SKIP(return, "%s", why);
-	/* A single page shows whether the CPU sets the access flag itself. */
+	/* A read of one old page shows whether the CPU sets the access flag itself. */
 	ASSERT_TRUE(make_old(m));
 	if (!faults_of(m, 0, 1))
 		SKIP(return, "the CPU sets the access flag itself");
@@ -111,9 +111,9 @@ FIXTURE_TEARDOWN(contpte_old)
 
 /*
  * Make all blocks old. In each block, read page @page first, and then all
- * pages. Returns whether each block cost one fault and is referenced as a
- * whole. The other memory of the process is old too, so an access to it can add
- * a fault.
+ * pages. Returns whether each block cost one fault, and all pages of the block
+ * are referenced. The other memory of the process is old too, so an access to
+ * it can cause one more fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {
@@ -133,8 +133,8 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
  * [contpte 244] The test reads each page of an old folded block. Only the first
  * read faults, and then the whole block is referenced. The test repeats this 16
  * times, and each time it reads a different page of the block first. An access
- * to other memory can add a fault, so the test makes up to ten tries for each
- * of these 16 pages. One successful try is enough.
+ * to other memory can cause one more fault, so the test makes up to ten tries
+ * for each of these 16 pages. One successful try is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

@@ -10,11 +10,11 @@
  * map a folio. These kernels consider a folio shared even if only a third
  * process still maps it. Older kernels look only at the first page of the
  * folio. They miss a process that maps only later pages. khugepaged counts
- * shared pages exactly. A KSM page that one process maps twice is shared. The
- * zero page is private to no process. Other processes always keep their
- * content.
+ * shared pages exactly. A KSM page that one process maps twice counts as
+ * shared. The zero page never counts as private. The memory of other processes
+ * always keeps its content.
  *
- * Does not prove: the counting itself (KUnit: folio_mapped_*).
+ * Does not prove: how the kernel counts mappings (KUnit: folio_mapped_*).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_advice
  */
@@ -179,7 +179,7 @@ static void keep_last_quarter(struct memory *m)
  * only the last quarter. The folio does not have more mappings than pages, so
  * an older kernel looks at its first page. Only the parent maps this page, so
  * the kernel considers the folio private and splits it. A kernel that tracks
- * owners does not split the folio. The child keeps its content.
+ * owners does not split the folio. The child's pages keep their content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -204,7 +204,7 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
  * [mapped 40] Three processes have mapped the folio, and only the third process
  * still maps it. A kernel that tracks owners tracks only two processes. It
  * considers the folio shared, and does not split it. An older kernel looks at
- * the first page. It splits the folio, which is correct.
+ * the first page. It splits the folio, which is correct here.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -214,8 +214,8 @@ TEST_F(folio_advice, part_of_third_process)
 
 /*
  * [mapped 41] MADV_COLD and MADV_FREE on a whole folio do not split it, and
- * MADV_FREE makes all of it lazyfree. MADV_PAGEOUT swaps all of it out, and
- * splits it only in a kernel that can swap only single pages.
+ * MADV_FREE makes all its pages lazyfree. MADV_PAGEOUT swaps out the whole
+ * folio, and splits it only in a kernel that can swap only single pages.
  */
 TEST_F(folio_advice, whole_alone)
 {
@@ -230,7 +230,8 @@ TEST_F(folio_advice, whole_alone)
 }
 
 /*
- * [mapped 41] A child maps the folio too. Advice on all of it changes nothing.
+ * [mapped 41] A child maps the folio too. Advice on the whole folio changes
+ * nothing.
  */
 TEST_F(folio_advice, whole_beside_child)
 {
@@ -272,8 +273,8 @@ FIXTURE_TEARDOWN(reclaimed)
 
 /*
  * VmHWM is the largest VmRSS that a process ever had. If the kernel reclaims
- * memory of the process, VmRSS falls and VmHWM stays. Each CPU counts pages in
- * batches, so the case accepts errors of up to half of the memory.
+ * memory of the process, VmRSS falls, but VmHWM does not. Each CPU counts pages
+ * in batches, so the case accepts errors of up to half of the memory.
  */
 TEST_F(reclaimed, peak_stays)
 {
@@ -360,8 +361,8 @@ FIXTURE_SETUP(khugepaged)
 	self->huge.at = (char *)(((unsigned long)m->at + table - 1) & -table);
 	self->huge.pages = table / psize();
 	/*
-	 * Write the patterns again, since a pattern depends on the number of
-	 * the page in the range.
+	 * Write the patterns again, since the pattern of a page depends on the
+	 * page's number in the range.
 	 */
 	for (unsigned int page = 0; page < self->huge.pages; page++)
 		memset(self->huge.at + bytes(page), pattern(page), bytes(1));
@@ -436,8 +437,8 @@ static void keep_two_folios(struct memory *huge)
 /*
  * [mapped 44] A child maps two folios of the range. If max_ptes_shared is the
  * number of pages in these two folios, khugepaged makes a huge page. If
- * max_ptes_shared is one less, khugepaged makes no huge page. Both processes
- * keep their content.
+ * max_ptes_shared is one less, khugepaged makes no huge page. The memory of
+ * both processes keeps its content.
  */
 TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 {
@@ -486,7 +487,10 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 		EXPECT_EQ(COLLAPSED, collapse(huge, 0));
 }
 
-/* Single pages of one process. KSM merges two of them, or all of them map the zero page. */
+/*
+ * Single pages of one process. In one case KSM merges two of these pages. In
+ * the other case all addresses map the zero page.
+ */
 FIXTURE(same_page)
 {
 	struct memory memory;

@@ -14,16 +14,16 @@
  *
  * How: the test fills memory, notes its frames, frees it, and allocates the
  * same amount of memory in the same way. It repeats this until at least half of
- * the new memory is in the noted frames. It skips orders that the machine does
- * not have.
+ * the new memory is in the noted frames. It skips folio orders that the machine
+ * does not support.
  *
  * Does not prove: the content if two threads fault at once (folio_clear_race
  * tests this). Other programs test hugetlb and dma-buf (folio_clear_pool), tags
  * (folio_clear_tags), and kernels that clear freed memory (folio_clear_freed).
  *
- * This program also passes on a kernel that clears or poisons freed memory: to
- * run it there, set KERNEL_ARGS=init_on_free=1 or KERNEL_ARGS=page_poison=1
- * before TESTS=.
+ * This program also passes on a kernel that clears or poisons freed memory. To
+ * run the program on such a kernel, set KERNEL_ARGS=init_on_free=1 or
+ * KERNEL_ARGS=page_poison=1 before TESTS=.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear
  */
@@ -211,7 +211,8 @@ static bool in_folios(enum way how, int order)
  * For each place in a folio: allocate memory by an access to that place, check
  * it, fill it and free it. Repeat this until at least half of the memory is in
  * frames that the test filled in the previous round. The first round has no
- * frames to compare with, and early rounds may get other frames.
+ * frames to compare with, and early rounds may get frames that the test has not
+ * filled before.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for the tests of page clearing: memory that is not faulted in yet,
- * and the proof that its frames held other data before.
+ * Helpers for the tests of page clearing. They map memory that is not faulted
+ * in yet, and check that its frames held other data before.
  *
  * A frame is a physical page. Its number is in /proc/self/pagemap.
  */
@@ -10,7 +10,7 @@
 
 #include "folio_util.h"
 
-/* The offset of a byte inside a page. It is not the first or the last byte. */
+/* The offset of a byte in a page that is neither the first nor the last byte. */
 #define FOLIO_CLEAR_INSIDE 1234
 
 /* A test makes at most this many tries to get the frames that it filled before. */
@@ -30,11 +30,11 @@ static inline int order_of_size(enum folio_size size)
  * clear_settings() - call folio_settings(), and check that the next allocation
  *	is likely to get the freed frames again
  *
- * A freed huge page stays on its CPU for the next allocation. A freed folio
- * that is smaller than a huge page joins the other free memory. If this folio
- * is larger than 8 MiB, the next allocation gets other frames. Such folios
- * exist only with base pages larger than 4K. A huge page of 512 MiB does not
- * fit into the machine.
+ * Each CPU keeps freed huge pages in a list, and the next allocation of a huge
+ * page takes one from there. A freed folio that is larger than 8 MiB, but
+ * smaller than a huge page, is merged with the free memory around it. The next
+ * allocation then gets other frames. Such folios exist only with base pages
+ * larger than 4K. The machine has too little memory for a huge page of 512 MiB.
  */
 static inline const char *clear_settings(int order)
 {
@@ -66,7 +66,7 @@ static inline int fresh_file(unsigned int pages)
 	return -1;
 }
 
-/* Write a zero. The compiler cannot drop the access. */
+/* Write a zero. The compiler cannot drop this write. */
 static inline void write_zero(char *address)
 {
 	*address = 0;

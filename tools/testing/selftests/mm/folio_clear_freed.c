@@ -13,7 +13,7 @@
  *
  * Does not prove: that the kernel clears memory as soon as it is freed. No
  * process can see free memory. The option page_poison=1 switches off
- * init_on_free and init_on_alloc. To test it, boot once more with
+ * init_on_free and init_on_alloc. To test page_poison=1, boot once more with
  * KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_freed

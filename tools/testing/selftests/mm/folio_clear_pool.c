@@ -9,13 +9,13 @@
  * MAP_POPULATE, files of memfd_create(), fallocate(), and a driver that pins an
  * empty file.
  *
- * How: the hugetlb pool has exactly as many pages as a case uses. So the case
- * gets the same pages again, and pagemap confirms it. Each buffer of the CMA
- * heap takes three quarters of the CMA area, and the test frees each buffer
- * before it allocates the next one. So two buffers in a row share at least half
- * of the area. The virtual machine reserves a page of 1 GiB and a CMA area at
- * boot. On other machines use hugepagesz=1G hugepages=1 and cma=32M on the
- * kernel's command line.
+ * How: the hugetlb pool has exactly as many pages as a case uses. So each
+ * allocation of the case gets the same pages again, and pagemap confirms this.
+ * Each buffer of the CMA heap takes three quarters of the CMA area, and the
+ * test frees each buffer before it allocates the next one. So two buffers in a
+ * row share at least half of the area. The virtual machine reserves a page of 1
+ * GiB and a CMA area at boot. On other machines use hugepagesz=1G hugepages=1
+ * and cma=32M on the kernel's command line.
  *
  * Does not prove: the order in which pages are cleared (KUnit:
  * folio_zero_order).
@@ -222,7 +222,7 @@ TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 
 /*
  * [clearing 24] fallocate() allocates and clears the pages of a hugetlb file. A
- * later fault only maps them, and they are zero.
+ * later fault only maps these pages, and they are zero.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 {
@@ -231,8 +231,9 @@ TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 
 /*
  * [clearing 24] A driver pins a hugetlb file that has no pages yet, so the
- * kernel allocates new pages. The kernel clears these pages without a fault
- * address as a hint. A process that maps the file finds zeros.
+ * kernel allocates new pages. There is no fault address that the kernel could
+ * use as a hint when it clears these pages. A process that maps the file finds
+ * zeros.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_pinned, 240)
 {

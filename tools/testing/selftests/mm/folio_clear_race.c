@@ -122,9 +122,10 @@ static long free_memory(void)
 /*
  * [clearing 32] In each round, two threads write to a new folio at once: one to
  * the first byte, and one to the last byte. The rounds take up to 10 seconds in
- * all. One folio stays, with both writes and zeros elsewhere. The kernel frees
- * the other thread's folio, so free memory does not shrink. If the two threads
- * never fault in the same round, the case is skipped.
+ * all. After each round one folio is mapped. It contains both written bytes,
+ * and zeros everywhere else. If each thread allocated a folio, the kernel frees
+ * the second one, so free memory does not shrink. If the two threads never
+ * fault in the same round, the case is skipped.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {
@@ -144,8 +145,8 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/anon_fault_alloc",
 		 bytes(1U << order) >> 10);
 	/*
-	 * The first round does not count, since the threads and this test
-	 * allocate their own memory in it.
+	 * The first round does not count, since the process then also allocates
+	 * other memory.
 	 */
 	for (round = 0; met < MEETINGS && time(NULL) < begin + SECONDS; round++) {
 		ASSERT_TRUE(fresh_map(m, order, 1, PROT_READ | PROT_WRITE,

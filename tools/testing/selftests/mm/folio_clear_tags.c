@@ -2,10 +2,10 @@
 /*
  * Tags of fresh memory (MTE, arm64).
  *
- * Proves: memory that is mapped with PROT_MTE has zero content and zero tags,
- * although its frames had other bytes and other tags before. If memory gets
- * PROT_MTE only after the process has filled it, its tags are zero too, and its
- * content is unchanged.
+ * Proves: memory that is mapped with PROT_MTE contains only zeros and has only
+ * tags of value 0, although its frames had other bytes and other tags before.
+ * If memory gets PROT_MTE only after the process has filled it, its tags also
+ * have the value 0, and its content is unchanged.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with
@@ -110,7 +110,7 @@ static bool leave_tags(FIXTURE_DATA(folio_clear_tags) * self, bool of_file)
 
 	for (size_t i = 0; right && i < bytes(m->pages); i += GRANULE)
 		set_tag(m->at + i, 1 + i / GRANULE % 15);
-	/* Without these tags the test would prove nothing. */
+	/* The test needs frames in which all tags are nonzero. */
 	right = right && tagged(m) == bytes(m->pages) / GRANULE;
 	memory_free(m);
 	return right;
@@ -150,8 +150,8 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 
 /*
  * [clearing 28] The test maps anonymous memory with PROT_MTE. It repeats this
- * until at least half of the memory is in frames that had nonzero tags. Content
- * and tags are zero.
+ * until at least half of the memory is in frames that had nonzero tags. The
+ * content of the memory is zero, and all its tags have the value 0.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 {
@@ -161,7 +161,8 @@ TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 /*
  * [clearing 28] The test maps a memory file with PROT_MTE, so the pages are in
  * the page cache. It repeats this until at least half of the pages are in
- * frames that had nonzero tags. Content and tags are zero.
+ * frames that had nonzero tags. The content of the pages is zero, and all their
+ * tags have the value 0.
  */
 TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 {
@@ -170,7 +171,7 @@ TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 
 /*
  * [clearing 28] Anonymous memory gets PROT_MTE after the process has filled it.
- * The tags are zero, and the content is unchanged.
+ * All its tags then have the value 0, and its content is unchanged.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon_later, 120)
 {

@@ -2,14 +2,14 @@
 /*
  * MADV_COLLAPSE and khugepaged make large folios from single pages.
  *
- * Proves: a collapse keeps the content, even if pages are in swap, if there are
- * holes, or if a file is mapped twice. A collapse does not fill a hole that
- * userfaultfd watches. khugepaged obeys max_ptes_none. It makes a folio of one
- * block only if all pages of the block exist. The new folio is on the NUMA node
- * that had most of the pages.
+ * Proves: a collapse keeps the content, even if pages are in swap, if pages are
+ * missing, or if a file is mapped twice. A collapse does not fill in a missing
+ * page that userfaultfd watches. khugepaged obeys max_ptes_none, and makes a
+ * folio of one block only if all pages of the block exist. The new folio is on
+ * the NUMA node of the old pages.
  *
  * How: one page table maps single pages, and each page holds a pattern. The
- * cases prepare this memory, collapse it, and look at smaps, pagemap and
+ * cases prepare this memory, collapse it, and check smaps, pagemap and the
  * content.
  *
  * Does not prove: which memory khugepaged chooses first (the selftest
@@ -25,7 +25,7 @@
 #include "folio_pmd.h"
 #include "folio_state.h"
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* include/uapi/asm-generic/mman-common.h; older headers lack this constant. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -97,7 +97,7 @@ FIXTURE_TEARDOWN(folio_collapse)
 	memory_free(&self->memory);
 }
 
-/* The number of pages that a PMD maps, in the mapping at @at. */
+/* The number of pages in the mapping at @at that PMDs map. */
 static long huge_pages(const struct memory *m, const char *at)
 {
 	return smaps_pages(at, m->fd < 0 ? "AnonHugePages" : "ShmemPmdMapped");
@@ -109,14 +109,17 @@ static int collapse(const struct memory *m, char *at)
 	return madvise(at, bytes(m->pages), MADV_COLLAPSE) ? -errno : 0;
 }
 
-/* Drop pages of the mapping. If it maps a file, drop them from the file too. */
+/* Drop pages of the mapping. If the mapping maps a file, drop the pages from the file too. */
 static bool make_hole(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	return !madvise(m->at + bytes(first), bytes(pages),
 			m->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
 }
 
-/* The first page with wrong content, or -1. A hole of @pages pages begins at page @first. */
+/*
+ * The first page with wrong content, or -1. The @pages pages from page @first
+ * on are missing, so they must read as zeros.
+ */
 static int wrong_page(const struct memory *m, const char *at, unsigned int first,
 		      unsigned int pages)
 {
@@ -150,8 +153,8 @@ TEST_F(folio_collapse, from_swap)
 }
 
 /*
- * Some pages are missing. MADV_COLLAPSE fills this hole with zeros. In
- * anonymous memory all pages then count as dirty.
+ * Some pages are missing. After MADV_COLLAPSE, the huge page contains zeros in
+ * their place. In anonymous memory all pages then count as dirty.
  */
 TEST_F(folio_collapse, with_hole)
 {
@@ -193,8 +196,8 @@ TEST_F(folio_collapse, hole_frees_memory)
 /*
  * A file consists of one huge page. MADV_REMOVE drops the page right after the
  * first half. The first half stays one large folio, because the kernel splits
- * only as much as the hole needs. Linux 6.12 splits the whole huge page into
- * single pages.
+ * the huge page no further than necessary. Linux 6.12 splits the whole huge
+ * page into single pages.
  */
 TEST_F(folio_collapse, hole_splits_no_more)
 {
@@ -216,9 +219,10 @@ TEST_F(folio_collapse, hole_splits_no_more)
 }
 
 /*
- * userfaultfd watches a missing page. The kernel must not fill it: the collapse
- * fails, and an access to the page still raises SIGBUS. After the page is
- * filled, the collapse succeeds.
+ * userfaultfd watches a missing page. The kernel must not fill in this page:
+ * the collapse fails, and an access to the page still raises SIGBUS. The test
+ * then unregisters the memory from userfaultfd and reads the page. Now the
+ * collapse succeeds.
  */
 TEST_F(folio_collapse, watched_hole)
 {
@@ -248,8 +252,8 @@ TEST_F(folio_collapse, watched_hole)
 /*
  * A file is mapped twice. The first collapse makes the huge page of the file.
  * In the second mapping, PTEs still map these pages. The second collapse
- * replaces these PTEs with one PMD. The process still counts each page once for
- * each mapping.
+ * replaces these PTEs with one PMD. RssShmem of the process counts each page
+ * once for each mapping, before and after.
  */
 TEST_F(folio_collapse, second_mapping)
 {
@@ -298,7 +302,7 @@ TEST_F(folio_collapse, stays_on_node)
 		EXPECT_EQ(node, move_page(m->at + bytes(m->pages - 1), NULL));
 		EXPECT_EQ(-1, wrong_page(m, m->at, 0, 0));
 		collapsed++;
-		/* Make single pages again, for the other node. */
+		/* Split the folio into single pages, to repeat the test on the other node. */
 		ASSERT_TRUE(split_folios(m));
 	}
 	DID(collapsed, "collapses");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tests report how much work they did. If a loop, race, fold, swap or migration
- * never happened, a pass means nothing.
+ * never happened, a test that passes proves nothing.
  */
 #ifndef FOLIO_DID_H
 #define FOLIO_DID_H
@@ -13,7 +13,7 @@
  * @count: the number of things that the test did
  * @what: the name of these things, in the plural: "folds", "pages swapped out"
  *
- * Use it inside TEST_F().
+ * Use this macro inside TEST_F().
  */
 #define DID(count, what) do {						\
 	const unsigned long __did = (count);				\

@@ -3,11 +3,11 @@
  * Which pages of a mapped file are dirty, in large folios of the page cache.
  *
  * Proves: if mprotect() makes clean and dirty pages writable in one batch,
- * fsync() writes later changes of all these pages to the disk. After writeback
- * the next write to a page is reported to the file system again.
+ * fsync() writes later changes of all these pages to the disk. After writeback,
+ * the kernel reports the next write to a page to the file system again.
  *
- * How: O_DIRECT reads the content of the disk. /proc/kpageflags has the dirty
- * flag of a folio.
+ * How: O_DIRECT reads the content of the disk. /proc/kpageflags shows whether a
+ * folio is dirty.
  *
  * Does not prove: what happens on file systems that mark only part of a folio
  * as dirty when a page becomes writable. XFS marks the whole folio.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel must not read or write past the end of its own page.
+ * The kernel must not read or write past the end of a page that it allocated
+ * for itself.
  *
  * Proves: mincore() writes no answer past the page in which it collects its
  * answers, and reclaim reads no entries past the end of a page table.
@@ -80,7 +81,7 @@ static bool interleave(FIXTURE_DATA(folio_edge) * self)
 	return true;
 }
 
-/* Read and close the open pipes. Returns how many of them no longer held self->page. */
+/* Read and close the open pipes. Returns the number of pipes whose content has changed. */
 static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 {
 	char *now = malloc(bytes(1));
@@ -99,8 +100,8 @@ static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 /*
  * [contpte 236] The test calls mincore() for so many pages that its answers
  * fill a whole page. The last answers describe a large folio, which arm64 maps
- * as a folded block. In each of 16 rounds the kernel writes no answer past the
- * page that holds the answers.
+ * as a folded block. The test repeats this 16 times. The kernel must never
+ * write an answer past the page that holds the answers.
  */
 TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 {
@@ -159,11 +160,11 @@ static bool take(const char *at)
 /*
  * [bug B23] Reclaim frees a folio after MADV_FREE. One page table maps its
  * first half, and another table maps its second half. In memory, a page of a
- * pipe is likely to follow the first table. This page holds values that look
- * like entries for the second half. Reclaim must not change this page.
- * madvise() would split a folio that lies across two tables. So the test calls
- * MADV_FREE before it moves the folio there, and starts the reclaim through the
- * memory cgroup.
+ * pipe is likely to follow the first table. The page of the pipe holds values
+ * that look like entries for the second half. Reclaim must not change this
+ * page. madvise() would split a folio that lies across two tables. So the test
+ * calls MADV_FREE first, then moves the folio across the end of a table, and
+ * starts the reclaim through the memory cgroup.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {

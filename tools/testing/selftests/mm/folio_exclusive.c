@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The files in /proc report which processes map a large folio. After all other
- * processes have exited, a write reuses or copies a page of the folio.
+ * processes have exited, a write by the remaining process reuses or copies the
+ * page.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
  * processes start, unmap parts and exit. A page is never "exclusive" while two
- * processes map it. After the last other process has exited, writes reuse the
+ * processes map it. After all other processes have exited, writes reuse the
  * pages if the kernel tracks which processes map a folio (Linux 6.15 and
  * later). Older kernels copy the pages of a large folio.
  *
- * Does not prove: the tracking itself (KUnit: folio_mapped_*).
+ * Does not prove: how the kernel tracks the processes (KUnit: folio_mapped_*).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_exclusive
  */
@@ -156,8 +157,8 @@ TEST_F(folio_exclusive, child_unmaps_part)
  * page. Returns whether @copies is the right number of copied pages. No kernel
  * copies single pages. A kernel that tracks owners copies no page of a large
  * folio, and an older kernel copies all pages of it. If /proc/kallsyms has no
- * data symbols, the test cannot tell these kernels apart. Then it accepts
- * either no copied page or all pages.
+ * data symbols, the test cannot tell these kernels apart. Then it accepts both
+ * results: no page copied, or all pages copied.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -259,7 +260,7 @@ TEST_F(folio_exclusive, write_to_last_page)
 /*
  * [mapped 34] The process that filled the folio exits, and then its child
  * writes to each page. The child is the only owner now. The kernel reuses or
- * copies its pages as in write_after_child.
+ * copies the child's pages as it does for the parent in write_after_child.
  */
 TEST_F(folio_exclusive, write_after_parent)
 {

@@ -3,12 +3,12 @@
  * Mapped files in large folios of the page cache.
  *
  * Proves: a write to one page of a block reaches the file and changes nothing
- * else. A hole that is punched into a file leaves the copies of a private
- * mapping alone. If a file ends within a folio, no page past the end is mapped.
- * A fault maps the pages around it, even in a new page table. A process can
- * fork while it runs mapped code.
+ * else. Punching a hole into a file does not change a private mapping's copies
+ * of pages. If a file ends within a folio, no page past the end is mapped. A
+ * fault also maps the surrounding pages, even in a new page table. A process
+ * can fork while it runs mapped code.
  *
- * Does not prove: writeback itself (the file system's own tests do).
+ * Does not prove: that writeback works (the file system's own tests do).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_file
  */
@@ -132,7 +132,7 @@ static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memo
 
 /*
  * [contpte 188] munmap() removes a batch with one dirty entry. The content of
- * its page survives reclaim. The test repeats this for each page.
+ * the dirty page survives reclaim. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 {
@@ -143,7 +143,7 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 
 /*
  * [contpte 188] Reclaim itself removes a batch with one dirty entry. The
- * content of its page survives. The test repeats this for each page.
+ * content of the dirty page survives. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
@@ -175,9 +175,9 @@ TEST_F(folio_file, dirty_again_after_writeback)
 }
 
 /*
- * [contpte 197] A private mapping has its own copy of every third page. After a
- * hole is punched into the file, the copies are unchanged and all other pages
- * are zero. The kernel removes all entries except those of the copies.
+ * [contpte 197] A private mapping has its own copy of every third page. After
+ * the test punches a hole over the whole file, the copies are unchanged and all
+ * other pages are zero. The kernel removes only entries that map no copy.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -236,8 +236,8 @@ TEST_F(folio_file, end_within_folio)
 
 /*
  * Truncate the file in the middle of its first folio. The kernel cannot split
- * the folio, since a pipe holds a page of it. A fault before the end must map
- * no page past the end, in this folio or another.
+ * the folio, since a pipe holds a page of it. A fault on a page before the new
+ * end must map no page past the end.
  */
 static void check_end_within_pinned_folio(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -285,8 +285,8 @@ TEST_F(folio_file, end_within_pinned_folio)
 }
 
 /*
- * [bug B18] The test drops one page of a mapped folio and writes to it. Its
- * neighbours are mapped, so the fault cannot map the whole folio. The fault
+ * [bug B18] The test drops one page of a mapped folio and writes to it. The
+ * fault cannot map the whole folio, since its other pages are still mapped. It
  * must map this page, and not repeat forever. The test does this for each page.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
@@ -356,9 +356,9 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 }
 
 /*
- * The first fault in a new page table maps as many pages around it as any other
- * fault, even in the last folio of a file. If the first fault maps only one
- * page, a second fault maps the other pages, and the block is never folded.
+ * The first fault in a new page table maps as many surrounding pages as any
+ * other fault, even in the last folio of a file. If the first fault maps only
+ * one page, a second fault maps the other pages, and the block is never folded.
  * Known issue 9: this happens in the last folio of an XFS file.
  */
 TEST_F(folio_file, first_fault_in_table)
@@ -418,7 +418,7 @@ static unsigned int run(const void *at)
 	return code.call(0);
 }
 
-/* The frame of a page, and its number of mappings, before fork(). */
+/* The state of a page before fork(): its frame and its number of mappings. */
 struct mapped {
 	unsigned long frame;
 	long count;
@@ -543,7 +543,7 @@ TEST_F(folio_file_huge, end_within_pinned_folio)
 }
 
 /*
- * One PMD maps a clean huge page of a file. A change of one page's permission
+ * One PMD maps a clean huge page of a file. Changing the permission of one page
  * removes the PMD. The huge page then stays clean until a write makes it dirty.
  */
 TEST_F(folio_file_huge, split_keeps_clean)

@@ -131,10 +131,10 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 
 /*
  * [contpte 119, 169] For each page of two folios, the parent writes to that
- * page while a new child lives. The write costs exactly one fault, and the
+ * page while a new child is running. The write costs exactly one fault, and the
  * child does not see it. In one boot a write took two faults, and the cause is
- * not known. So if a write takes more than one fault, the case tries it again.
- * It makes at most three tries.
+ * not known. So if a write takes more than one fault, the case repeats it with
+ * a new child. It makes at most three tries.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -313,9 +313,9 @@ TEST_F(folio_fork, halves_one_after_other)
 }
 
 /*
- * [contpte 168, 200] The test drops and reads every third page, so the zero
- * page is mapped there. fork() and munmap() must not include entries of the
- * zero page in their batches. Both processes have the right content.
+ * [contpte 168, 200] The test drops every third page and then reads it, so the
+ * kernel maps the zero page there. fork() and munmap() must not include entries
+ * of the zero page in their batches. Both processes have the right content.
  */
 TEST_F(folio_fork, zero_pages_between)
 {
@@ -342,7 +342,7 @@ TEST_F(folio_fork, zero_pages_between)
 
 /*
  * [contpte 177] fork() does not write-protect shared memory: the parent writes
- * without a fault, and sees the writes of the child. In this case fork() copies
+ * without a fault, and sees the writes of the child. In this test fork() copies
  * no entry. The case folio_uffd.fork_with_event tests a fork() that copies the
  * entries of shared memory.
  */
@@ -428,9 +428,9 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 173] io_uring pins one page of a folio, as a driver does. It must
- * see later writes of the parent to this page. So the parent keeps the page,
- * and fork() copies the page for the child.
+ * [contpte 173] io_uring pins one page of a folio, as a driver does. io_uring
+ * must see later writes of the parent to this page. So the parent keeps the
+ * pinned page, and fork() copies it for the child.
  */
 TEST_F(folio_fork, pinned_page)
 {
@@ -466,9 +466,9 @@ TEST_F(folio_fork, pinned_page)
 
 /*
  * [contpte 187] Two folios are adjacent in memory. The test unmaps the second
- * folio except for its first page. A batch of fork() that begins in the first
- * folio must not contain this page. The test allocates 64 folios to find two
- * adjacent folios.
+ * folio except for its first page. If a batch of fork() begins in the first
+ * folio, it must not contain this page. The test allocates 64 folios to find
+ * two adjacent folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page

@@ -3,10 +3,10 @@
  * Which entries a hinting fault of NUMA balancing makes accessible again.
  *
  * Proves: a hinting fault makes the entries of its folio accessible again. It
- * does not change the entry of another folio that lies between these entries.
- * It changes no entry in the next or the previous page table, even if the folio
- * is at the lowest addresses. If a huge page is split while it is inaccessible
- * for hinting, its new entries are accessible.
+ * does not change an entry between them that maps another folio. It changes no
+ * entry in the next or the previous page table, even if the folio is at the
+ * lowest addresses. If a huge page is split while it is inaccessible for
+ * hinting, its new entries are accessible.
  *
  * How: see folio_nodes.h.
  *
@@ -50,10 +50,10 @@ static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 
 /*
  * In each of 16 folios, the test drops one page, and then writes to the address
- * of this page. So a single page replaces the dropped page. The place of this
- * page changes from folio to folio. The hinting fault of the large folio must
- * not make the entry of the single page accessible: the single page costs a
- * separate fault.
+ * of this page. So a single page replaces the dropped page. The position of
+ * this page differs from folio to folio. The hinting fault of the large folio
+ * must not make the entry of the single page accessible: the single page costs
+ * a separate fault.
  */
 TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 {
@@ -115,8 +115,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 		char *half_at[2] = { end - bytes(half), end };
 
 		/*
-		 * If i is even, read the last page that one table maps. If i is
-		 * odd, read the first page that the next table maps.
+		 * If i is even, read the last page that table i maps. If i is
+		 * odd, read the first page that table i + 1 maps.
 		 */
 		EXPECT_EQ(1, read_pages(i % 2 ? end : end - bytes(1), 1));
 		EXPECT_EQ(0, read_pages(half_at[i % 2], half));
@@ -135,7 +135,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 #define ALONE 8
 
 /*
- * A try can only find the bug if two page tables are adjacent in memory in the
+ * A try can find the bug only if two page tables are adjacent in memory, in the
  * right order. So the test makes up to this many tries.
  */
 #define LOWEST_TRIES 16
@@ -228,8 +228,8 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
  * change the page table that lies before their own table in memory. That other
  * table maps one of the first pages of the same folio read-only. If the kernel
  * changes that table, this page becomes accessible and writable. Known issue
- * 14: the kernel does this. With base pages larger than 4K no try has found two
- * adjacent tables, so the case is skipped.
+ * 14: the kernel changes the other table. With base pages larger than 4K no try
+ * has found two adjacent tables, so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {

@@ -3,8 +3,8 @@
  * Advice on a huge page that one PMD maps.
  *
  * Proves: advice on the whole huge page takes effect without a split, except
- * for MADV_PAGEOUT in a kernel that cannot swap huge pages. Advice on a part
- * splits the huge page, and takes effect only for that part. While another
+ * for MADV_PAGEOUT in a kernel that cannot swap huge pages. Advice on part of
+ * the huge page splits it, and takes effect only for this part. While another
  * process maps the huge page, advice changes nothing. MADV_HWPOISON poisons
  * each page of its range. This holds for a large folio and for single pages.
  *
@@ -69,7 +69,7 @@ static bool make_active(const struct memory *m)
 	return !child_of(child) && kernel_flags(m->at) & FOLIO_ACTIVE;
 }
 
-/* MADV_COLD makes an active huge page old and inactive. It stays huge. */
+/* MADV_COLD makes an active huge page old and inactive, and does not split it. */
 TEST_F(folio_huge, cold)
 {
 	struct memory *m = &self->memory;
@@ -84,9 +84,9 @@ TEST_F(folio_huge, cold)
 }
 
 /*
- * MADV_FREE makes the huge page lazyfree, and it stays huge. After a write, no
- * page of it is lazyfree. After another MADV_FREE, reclaim drops the huge page
- * without writing it to swap, and the memory reads as zeros.
+ * MADV_FREE makes the huge page lazyfree, and does not split it. After a write,
+ * none of its pages is lazyfree. After another MADV_FREE, reclaim drops the
+ * huge page without writing it to swap, and the memory reads as zeros.
  */
 TEST_F(folio_huge, free)
 {
@@ -120,7 +120,8 @@ TEST_F(folio_huge, pageout)
 
 /*
  * MADV_COLD on the second quarter of the huge page splits it, and all pages
- * stay in memory. Then MADV_PAGEOUT on this quarter takes only its pages.
+ * stay in memory. Then MADV_PAGEOUT on this quarter takes only its pages out of
+ * memory.
  */
 TEST_F(folio_huge, part_cold)
 {
@@ -183,8 +184,8 @@ TEST_F(folio_huge, free_two)
 }
 
 /*
- * mincore() says that each page of the huge page is in memory. After
- * MADV_DONTNEED it says that no page is in memory.
+ * mincore() reports that each page of the huge page is in memory. After
+ * MADV_DONTNEED it reports that no page is in memory.
  */
 TEST_F(folio_huge, mincore)
 {
@@ -233,7 +234,7 @@ TEST_F(folio_huge, beside_child)
 
 /* The number of pages that one call poisons. */
 #define BAD 3
-/* A flag in /proc/kpageflags: the page is poisoned. */
+/* A flag in /proc/kpageflags that marks a poisoned page. */
 #define FRAME_BAD BIT_ULL(19)
 
 FIXTURE(folio_poison)
@@ -306,8 +307,9 @@ static void on_poison(int number)
 /*
  * MADV_HWPOISON poisons three pages of a folio. An access to each of these
  * pages raises SIGBUS, and all other pages keep their content. At the end the
- * case tries to make the three frames usable again. It runs only in the virtual
- * machine, since any other machine can lose these frames.
+ * case tries to make the three frames usable again. The case runs only in the
+ * virtual machine, since another machine may be unable to use these frames
+ * again.
  *
  * Known issue 52: in a large folio, the kernel poisons only the first page of
  * the range.

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Known failures, which are bugs of the kernel and not of the test. */
+/* Known failures of tests, which are caused by bugs of the kernel. */
 #ifndef FOLIO_KNOWN_H
 #define FOLIO_KNOWN_H
 
 #include "kselftest_harness.h"
 
 #include "folio_issues.h"
-/* known_issues.sh writes this header. It defines FOLIO_KNOWN_ISSUES, a list of numbers. */
+/* known_issues.sh writes this header. The header defines FOLIO_KNOWN_ISSUES, a list of numbers. */
 #include "folio_known_issues.h"
 
 /**
  * has_issue() - whether the kernel's source has the bug of a known issue
  * @number: the number in KNOWN_ISSUES.md
  *
- * Return: true if the source has the faulty code and is older than the fix.
- * ISSUES=1,3,5 in the environment overrides this.
+ * Return: true if the kernel's source has the faulty code and is older than the
+ * fix. If ISSUES is set in the environment, such as ISSUES=1,3,5, it replaces
+ * FOLIO_KNOWN_ISSUES.
  */
 static inline bool has_issue(int number)
 {
@@ -26,11 +27,12 @@ static inline bool has_issue(int number)
  * @number: the number in KNOWN_ISSUES.md
  * @what: a few words about the issue
  *
- * Use it inside TEST_F(), and only if the test saw exactly the failure that the
- * issue predicts. If the kernel's source has the bug, the test is skipped. The
- * test fails if the source does not have the bug, if STRICT=1 is set, or if the
- * test has failed already. The test continues after this macro, since it may
- * have other things to check. A later failure still fails the test.
+ * Use this macro inside TEST_F(), and only if the test saw exactly the failure
+ * that the issue predicts. If the kernel's source has the bug, the test is
+ * skipped. The test fails if the source does not have the bug, if STRICT=1 is
+ * set, or if the test has failed already. The test continues after this macro,
+ * since it may have other things to check. A later failure still fails the
+ * test.
  */
 #define KNOWN_ISSUE(number, what) do {					\
 	const char *__what = (what);					\
@@ -53,7 +55,7 @@ static inline bool has_issue(int number)
  * STALE_ISSUE() - report that a test has not met a known issue
  * @number: the number in KNOWN_ISSUES.md
  *
- * Use it if the issue predicts a failure, but the test saw no failure.
+ * Use this macro if the issue predicts a failure, but the test saw no failure.
  */
 #define STALE_ISSUE(number) do {					\
 	const int __number = (number);					\

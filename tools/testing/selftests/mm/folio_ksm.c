@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KSM replaces a page with an equal page. The marks of the page must stay: its
- * protection by userfaultfd, or its soft-dirty bit.
+ * KSM replaces a page with a page that has the same content. The marks of the
+ * replaced page must stay: its protection by userfaultfd, or its soft-dirty
+ * bit.
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd. The protection is against writes (WP) or against all accesses
@@ -10,13 +11,13 @@
  * the zero page. If MADV_UNMERGEABLE gives each page its own frame again, each
  * page keeps its content and its protection. The process and the machine count
  * the pages that KSM maps to the zero page (ksm_zero_pages). These counts are
- * right after UFFDIO_MOVE, and after fork(), even if the child does not get all
- * pages.
+ * right after UFFDIO_MOVE, and after fork(), even if the child does not inherit
+ * all pages.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. Then pagemap shows which
- * pages are still marked, and the test accesses each page. The cases of
- * ksm_unmerge mark the pages after KSM has merged them.
+ * pages are still marked, and the test accesses each page. In the cases of
+ * ksm_unmerge, the test marks the pages after KSM has merged them.
  *
  * Does not prove: which pages KSM merges (ksm_tests does).
  *
@@ -98,7 +99,7 @@ static const char *watch(int *uffd, const struct memory *m, enum mark mark)
 			     "no write protection by userfaultfd";
 }
 
-/* Whether this kernel notes which pages were written to. */
+/* Whether this kernel sets a soft-dirty bit on a write. */
 static bool has_soft_dirty(char *at)
 {
 	write_num("/proc/self/clear_refs", 4);
@@ -106,7 +107,7 @@ static bool has_soft_dirty(char *at)
 	return pagemap_has(at, PM_SOFT_DIRTY);
 }
 
-/* Map two folios, or single pages if @zeros. Returns NULL, or the reason for a failure. */
+/* Map two folios, or single pages if @zeros is true. Returns NULL, or the reason for a failure. */
 static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
 	/* A split of a large folio would map pages of zeros to the zero page before KSM does. */
@@ -418,8 +419,8 @@ static long zero_pages(void)
 
 /*
  * KSM maps pages of zeros to the zero page, and UFFDIO_MOVE moves half of them.
- * After the process has discarded all memory, it has no such page, so its count
- * must be 0.
+ * After the process has discarded all memory, it has no page that KSM mapped to
+ * the zero page, so its count must be 0.
  *
  * Known issue 47: the count still includes the pages that moved.
  */
@@ -459,7 +460,7 @@ FIXTURE(ksm_fork)
 
 /*
  * @advice: the advice for the first half of the memory, so that a child does
- * not get these pages; 0 for no advice
+ * not inherit these pages; 0 for no advice
  */
 FIXTURE_VARIANT(ksm_fork)
 {
@@ -509,12 +510,12 @@ static long all_zero_pages(void)
 
 /*
  * KSM maps pages of zeros to the zero page, and the process forks. The child's count must be the
- * number of these pages that the child got. The count of the machine must include them while the
- * child lives. After all memory is discarded, the count of the machine must have its first value
- * again.
+ * number of these pages that the child inherited. While the child is running, the count of the
+ * machine must include the child's count. After all memory is discarded, the count of the machine
+ * must be the same as before the test.
  *
- * Known issue 55: the child counts all pages of its parent. The pages that the child did not get
- * stay in the count of the machine.
+ * Known issue 55: the child counts all pages of its parent. The pages that the child did not
+ * inherit stay in the count of the machine.
  */
 TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 {

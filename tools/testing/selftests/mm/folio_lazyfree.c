@@ -2,9 +2,10 @@
 /*
  * Reclaim of lazyfree memory that is still in use.
  *
- * Proves: MADV_FREE gives up only the memory of its caller. After fork(), the
- * parent has the same pages, and keeps them (freed_by_child). Another process
- * keeps its page if KSM merges it with a lazyfree page (freed_in_ksm).
+ * Proves: MADV_FREE gives up only the memory of its caller. If a child calls
+ * MADV_FREE on pages that it shares with its parent, the parent keeps them
+ * (freed_by_child). If KSM merges a page with a lazyfree page of another
+ * process, the merged page keeps its content (freed_in_ksm).
  *
  * The program also proves: if a page of a lazyfree folio is pinned, reclaim
  * unmaps the folio but cannot free it. Reclaim then restores each entry with
@@ -16,8 +17,9 @@
  *
  * How: fork() makes all entries read-only. After the child has exited, the test
  * writes to every second page, which makes these pages writable again. Linux
- * 6.15 and later know that no other process maps the folio, and keep it whole.
- * Older kernels copy each page that is written to, and the case is skipped.
+ * 6.15 and later know that no other process maps the folio, and do not copy its
+ * pages. Older kernels copy each page that is written to, and the case is
+ * skipped.
  *
  * Does not prove: that reclaim frees lazyfree memory (folio_advice does).
  *
@@ -206,7 +208,7 @@ static bool merge_and_unmerge(struct memory *m)
  * calls MADV_FREE on the second half. Reclaim drops the second half, which
  * proves that reclaim ran. The parent must find its content in the first half.
  * If the memory is in large folios, each half is one folio, so MADV_FREE does
- * not split it.
+ * not split the folio.
  *
  * Known issue 45: a page that was copied without a write has a clean entry, and
  * its folio is clean too. So MADV_FREE in the child makes the page lazyfree,
@@ -342,7 +344,7 @@ static void free_as_last(struct memory *m)
 		_exit(1);
 }
 
-/* The page frame that another process maps at an address. */
+/* The number of the page frame that another process maps at this address. */
 static unsigned long pfn_in(pid_t process, char *at)
 {
 	unsigned long pfn;
@@ -361,9 +363,9 @@ static unsigned long pfn_in(pid_t process, char *at)
  * parent into the same frame. The child exits, and reclaim removes the parent's page from memory.
  * The parent never called MADV_FREE, so its page must go to swap, and come back with its content.
  *
- * Known issue 57: if the child is the last to map the KSM page, MADV_FREE makes
- * the page lazyfree. The KSM page stays lazyfree after the next merge. Reclaim
- * drops it, and the parent reads zeros.
+ * Known issue 57: if the child is the last process that maps the KSM page,
+ * MADV_FREE makes the page lazyfree. The KSM page stays lazyfree after the next
+ * merge. Reclaim drops it, and the parent reads zeros.
  */
 TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)
 {

@@ -68,8 +68,8 @@ static bool all_present(const char *at, unsigned int pages)
 }
 
 /*
- * The number of locked pages of the machine. A write to stat_refresh first adds
- * the counts of each CPU to the total.
+ * The number of locked pages of the machine. The function first writes to
+ * stat_refresh, which adds the counts of each CPU to the total.
  */
 static long mlocked(void)
 {
@@ -132,9 +132,9 @@ FIXTURE_TEARDOWN(folio_mlock)
 }
 
 /*
- * Move the memory to @to and lock it there. Do not access it: reclaim may skip
- * pages that were accessed. Returns @to, or NULL if a call fails or the folio
- * is active.
+ * Move the memory to @to and lock it there. Do not access the memory: reclaim
+ * may skip pages that were accessed. Returns @to, or NULL if a call fails or
+ * the folio is active.
  */
 static char *lock_at(struct memory *m, char *to)
 {
@@ -168,9 +168,10 @@ TEST_F(folio_mlock, over_table_end)
 
 /*
  * [bug B29] A page table ends in the middle of a locked folio. mremap() then
- * moves the folio to an address where one page table maps all of it. Reclaim
- * sets the mlocked flag, which mlock() did not set, and leaves the pages in
- * memory. munlock() clears the flag, and the folio can be swapped out.
+ * moves the folio to an address where one page table maps the whole folio.
+ * Reclaim sets the mlocked flag, which mlock() did not set, and leaves the
+ * pages in memory. munlock() clears the flag. After that, the folio can be
+ * swapped out.
  */
 TEST_F(folio_mlock, moved_to_one_table)
 {
@@ -197,7 +198,7 @@ TEST_F(folio_mlock, moved_to_one_table)
  * The process drops one page in the middle of the folio, and locks the whole
  * mapping. The mapping no longer maps the whole folio, so mlock() must not
  * count the folio as locked. The mapped pages still stay in memory. munlock()
- * and munmap() leave the count as it was.
+ * does not change the count either.
  */
 TEST_F(folio_mlock, hole)
 {
@@ -247,9 +248,9 @@ FIXTURE_SETUP(mlock_twice)
 		SKIP(return, "%s", why);
 	/*
 	 * Align @other, so that one page table maps all of it. If a page table
-	 * ended within @other, MADV_PAGEOUT of @other would split the folio. A
-	 * split unmaps each page of a file in all mappings, even in a locked
-	 * mapping. The page itself stays in memory.
+	 * ended within @other, MADV_PAGEOUT of @other would split the folio.
+	 * Splitting a folio of a file unmaps its pages in all mappings, even in
+	 * a locked mapping. The pages themselves stay in memory.
 	 */
 	length = bytes(m->pages);
 	self->room = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -269,9 +270,9 @@ FIXTURE_TEARDOWN(mlock_twice)
 
 /*
  * The mapping @m is locked. Lock the mapping @other too, drop a page in its
- * middle, and unlock it. The hole divides the entries of @other into two runs.
- * munlock() decrements the folio's count once for each run. The folio then has
- * no mlocked flag, although @m is still locked.
+ * middle, and unlock it. The missing page divides the entries of @other into
+ * two runs. munlock() decrements the folio's count once for each run. The folio
+ * then has no mlocked flag, although @m is still locked.
  */
 static void lose_count(struct __test_metadata *_metadata, struct memory *m, char *other)
 {

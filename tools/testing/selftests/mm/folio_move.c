@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Swap, migration, splitting, merging or poison takes pages of a large folio
- * out of the page table.
+ * Pages of a large folio that leave the page table because of swap, migration,
+ * a split, KSM or poison.
  *
  * Proves: pages that come back have the right content at the right address, and
- * their neighbours never change. If a page comes back from swap, is written to
- * and is swapped out again, the write is not lost. Referenced pages are still
- * referenced after migration.
+ * the pages next to them never change. If a page comes back from swap, is
+ * written to and is swapped out again, the write is not lost. Referenced pages
+ * are still referenced after migration.
  *
  * Does not prove: what swap entries and migration entries contain (KUnit:
  * pte_nonpresent, swap_pte_batch).
@@ -113,10 +113,10 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 }
 
 /*
- * [contpte 219] Two folios are filled, swapped out and read again, four times,
- * each time with different content. Pages that come back from swap are clean.
- * So if the kernel loses the dirty bit of a later write, the next read finds
- * old content.
+ * [contpte 219] The test fills two folios, swaps them out and reads them again.
+ * It does this four times, each time with different content. Pages that come
+ * back from swap are clean. So if the kernel loses the dirty bit of a later
+ * write, the next read finds old content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 {
@@ -137,8 +137,8 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 /*
  * [contpte 188] All pages are swapped out and read back, so they are clean. One
  * page is written to. In shared memory, munmap() then removes the entry of this
- * page. In anonymous memory, reclaim removes it. The write is not lost. The
- * case repeats all this for each page.
+ * page. In anonymous memory, reclaim removes the entry. The write is not lost.
+ * The case repeats all this for each page.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -287,8 +287,8 @@ TEST_F(folio_move, migrate)
 }
 
 /*
- * Whether virtual addresses have 52 bits. If so, page-table entries hold 52-bit
- * addresses too.
+ * Whether virtual addresses have 52 bits. If so, page-table entries hold
+ * physical addresses of 52 bits too.
  */
 static bool wide_addresses(void)
 {
@@ -313,8 +313,8 @@ static long reference(char *at, unsigned int pages)
 	if (fclose(f) || smaps_pages(at, "Referenced"))
 		return -1;
 	/*
-	 * The CPU does not set the accessed bit of an entry that is in its TLB.
-	 * So flush the TLB by mprotect().
+	 * The CPU does not set the accessed bit of an entry that is already in
+	 * its TLB. So flush the TLB by calling mprotect().
 	 */
 	if (mprotect(at, bytes(pages), PROT_READ) ||
 	    mprotect(at, bytes(pages), PROT_READ | PROT_WRITE))
@@ -325,8 +325,8 @@ static long reference(char *at, unsigned int pages)
 }
 
 /*
- * Move a huge page that one PMD maps. Returns 1 if all of it is still
- * referenced, 0 if not, and -1 if there is no such huge page.
+ * Move a huge page that one PMD maps. Returns 1 if the whole huge page is still
+ * referenced, 0 if it is not, and -1 if there is no such huge page.
  */
 static int huge_page_keeps_referenced(void)
 {
@@ -345,8 +345,8 @@ static int huge_page_keeps_referenced(void)
 }
 
 /*
- * [contpte 228] All pages are read, and then move to the other node. They are
- * still referenced there. A huge page keeps its referenced state too. Known
+ * [contpte 228] All pages are read, and then move to the other node. The pages
+ * are still referenced there. A huge page keeps its referenced state too. Known
  * issue 1: with 52-bit addresses, migration entries of PTEs lose the young bit.
  */
 TEST_F(folio_move, migrate_keeps_referenced)
@@ -381,7 +381,7 @@ TEST_F(folio_move, migrate_keeps_referenced)
 
 /*
  * [contpte 228] A write to debugfs splits the folios. All pages have the right
- * content, and keep later writes, even in swap.
+ * content. Later writes are not lost, even if the pages are then swapped out.
  */
 TEST_F(folio_move, split_folio)
 {
@@ -400,7 +400,7 @@ TEST_F(folio_move, split_folio)
 /*
  * [contpte 226] KSM merges two equal pages of different folios into one frame.
  * No other page changes, and a write to one of the two pages does not change
- * the other.
+ * the other page.
  */
 TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 {
@@ -460,8 +460,8 @@ TEST_F(folio_move, poison_one_page)
 }
 
 /*
- * Flags in /proc/kpageflags: dirty, and swap-backed. Lazyfree pages are not
- * swap-backed.
+ * Two flags in /proc/kpageflags: the page is dirty, and the page is
+ * swap-backed. Lazyfree pages are not swap-backed.
  */
 #define KPF_IS_DIRTY BIT_ULL(4)
 #define KPF_SWAP_BACKED BIT_ULL(14)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for tests of hinting entries. They provide memory on a node without a
- * CPU, and NUMA balancing scans this memory.
+ * Helpers for tests of NUMA hinting entries. They provide memory on a node
+ * without a CPU, and NUMA balancing scans this memory.
  *
- * NUMA balancing scans only memory with a policy that allows it. Only the
+ * NUMA balancing scans only memory with a policy that allows the scan. Only the
  * test's memory and a control page have such a policy, so the tests can count
- * each entry and each fault. The kernel starts a scan after the process has
- * used some CPU time. The helpers set this time to a small value. After two
- * faults on the control page, a scan is complete.
+ * each entry that a scan changes, and each hinting fault. The kernel starts a
+ * scan after the process has used some CPU time. The helpers set this time to a
+ * small value. When the control page has had two hinting faults, a scan is
+ * complete.
  */
 #ifndef FOLIO_NODES_H
 #define FOLIO_NODES_H
@@ -76,7 +77,7 @@ static inline int prefer(int node)
 	return syscall(__NR_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes));
 }
 
-/* NUMA balancing must also not scan the process that starts the tests. */
+/* NUMA balancing must not scan the process that starts the tests, either. */
 static __attribute__((constructor)) void watched_others(void)
 {
 	unsigned int cpu, node;
@@ -127,9 +128,10 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (madvise(w->control, bytes(1), MADV_DONTFORK) || pipe(w->go))
 		return "out of memory";
 	/*
-	 * Only this memory and the control page get a policy that lets NUMA
-	 * balancing scan them. All other memory has the policy that prefer()
-	 * sets, and NUMA balancing does not scan memory with that policy.
+	 * Only the watched memory and the control page get a policy that lets
+	 * NUMA balancing scan them. All other memory has the policy that
+	 * prefer() sets, and NUMA balancing does not scan memory with that
+	 * policy.
 	 */
 	there = 1UL << w->there;
 	if (bind_to(w->control, 1, there, MPOL_MF_STRICT) ||
@@ -142,8 +144,7 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
  * hint() - let NUMA balancing scan the memory of this process
  *
  * NUMA balancing scans all mappings that it may scan, and then begins again. So
- * between two faults on the control page, NUMA balancing has scanned all of
- * them.
+ * it scans all these mappings between two faults on the control page.
  *
  * Return: the number of entries of the memory that the scan changed, or -1 if
  * the control page had fewer than two hinting faults

@@ -8,15 +8,15 @@
  *
  * Proves: one fault per folio makes all hinting entries of the folio accessible
  * again. Content and permission are unchanged, and the blocks are folded. If
- * the policy allows the node of the CPU, this fault moves the whole folio
- * there. NUMA balancing and mbind(MPOL_MF_MOVE) do not change memory that
- * several processes map or that is pinned. The comments of the cases name the
- * exceptions.
+ * the memory policy allows the node of the CPU, this fault moves the whole
+ * folio to this node. NUMA balancing and mbind(MPOL_MF_MOVE) do not change
+ * memory that several processes map or that is pinned. The comments of the
+ * cases name the exceptions.
  *
  * How: see folio_nodes.h.
  *
- * Does not prove: where a run of entries ends (folio_hinting does); which node
- * is best for memory; how much NUMA balancing helps.
+ * Does not prove: where a run of entries ends (folio_hinting tests this); which
+ * node is best for memory; how much NUMA balancing helps.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_numa
  */
@@ -116,10 +116,10 @@ FIXTURE_TEARDOWN(folio_numa)
 
 /*
  * [contpte 209] All entries become hinting entries. Then the test reads one
- * page of each folio: a page in the middle of the first folio, and the last
- * page of each other folio. This read causes one fault, which makes the whole
- * folio accessible. Reads of its other pages do not fault. The folio keeps its
- * frames and has folded blocks, and writes cost no fault.
+ * page of each folio: in the first folio a page in the middle, and in all other
+ * folios the last page. This read causes one fault, which makes the whole folio
+ * accessible. Reads of its other pages do not fault. The folio keeps its frames
+ * and has folded blocks, and writes cost no fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 {
@@ -153,7 +153,7 @@ TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 /*
  * [contpte 228] All entries are hinting entries. The policy allows both nodes,
  * and the memory is not on the node of the CPU. One hinting fault per folio
- * moves the whole folio to the node of the CPU. It stays one folio, and its
+ * moves the whole folio to the node of the CPU. It is not split, and its
  * entries have the same size as before.
  */
 TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
@@ -184,8 +184,9 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 }
 
 /*
- * A number from the line of @at in numa_maps. @name is "dirty", "anon", or "N"
- * with @node. Returns -1 if the line has no such number.
+ * One of the numbers in the line of numa_maps for the mapping at @at. @name is
+ * "dirty", "anon", or "N" with @node. Returns -1 if the line has no such
+ * number.
  */
 static long numa_pages(const char *at, const char *name, int node)
 {
@@ -251,8 +252,8 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 	struct memory *m = &w->memory;
 	unsigned int size = 1U << m->order;
 	/*
-	 * Known issue 8 needs a folio that PTEs map and that is large enough
-	 * for the deferred split queue.
+	 * Known issue 8 affects only folios that PTEs map and that are large
+	 * enough for the deferred split queue.
 	 */
 	bool may_split = variant->kind == ANON && m->order > 1 &&
 			 bytes(size) != read_pmd_pagesize();
@@ -350,7 +351,7 @@ TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 
 /*
  * Whether NUMA balancing scans a huge page even if other processes map it.
- * Kernels before Linux 6.19 scan it.
+ * Kernels before Linux 6.19 scan such huge pages.
  */
 static bool looks_at_all_huge_pages(void)
 {
@@ -413,9 +414,9 @@ static void keep_second_halves(struct memory *m)
 /*
  * [mapped 25, 48] The parent maps the first half of each folio, and a child
  * maps the second half. No page is shared, but each folio is shared. A kernel
- * that tracks owners does not scan such folios of anonymous memory. An older
- * kernel looks only at the mapcount of the first page, and scans them. Both
- * kernels scan shared memory and single pages.
+ * that tracks which processes map a folio does not scan such folios of
+ * anonymous memory. An older kernel looks only at the mapcount of the first
+ * page, and scans them. Both kernels scan shared memory and single pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -435,7 +436,7 @@ TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 }
 
 /*
- * [mapped 48] A long-term pin holds one page, so its folio cannot move. NUMA
+ * [mapped 48] One page has a long-term pin, so its folio cannot move. NUMA
  * balancing leaves the entries of this folio alone, and scans all other folios.
  * Linux 6.12 checks for pins only in private memory that PTEs map. It scans
  * shared memory and huge pages even if they are pinned.
@@ -546,8 +547,9 @@ TEST_F(folio_numa, mbind_strict)
 
 /*
  * The process drops one page of each folio, so two runs of entries map each
- * folio. mbind() moves all pages that are left, and reports no failure. It must
- * not count a folio as unmovable when it reaches the second run.
+ * folio. mbind() moves all pages that are left, and reports no failure. mbind()
+ * must not count a folio as unmovable when it reaches the second run of the
+ * folio.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_hole, 60)
 {

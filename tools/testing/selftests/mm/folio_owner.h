@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for tests that ask which processes own a large folio. They start
- * processes that share memory, and read what the kernel knows about a folio.
+ * Helpers for tests that need to know which processes map a large folio. They
+ * start processes that share memory, and read what the kernel knows about a
+ * folio.
  */
 #ifndef FOLIO_OWNER_H
 #define FOLIO_OWNER_H
@@ -17,7 +18,9 @@
 /* How the kernel finds out whether processes share a large folio. */
 static enum { OWNERS_GUESSED, OWNERS_TRACKED, OWNERS_UNKNOWN } folio_owners;
 
-/* Set folio_owners once for all cases: /proc/kallsyms takes long to read. */
+/*
+ * Set folio_owners once for all cases, since reading /proc/kallsyms takes long.
+ */
 static __attribute__((constructor)) void folio_owners_ask(void)
 {
 	if (kernel_has("mm_ida"))
@@ -85,7 +88,9 @@ static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), str
 	return child;
 }
 
-/* Kill a child of waiting_child(). Returns whether it was still waiting. */
+/*
+ * Kill a child of waiting_child(). Returns whether the child was still waiting.
+ */
 static inline bool end_child(pid_t child)
 {
 	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
@@ -175,8 +180,8 @@ static inline unsigned int copied_part(char *at, unsigned int first, unsigned in
 }
 
 /*
- * Fill each page of the memory with the pattern of this page. Returns how many
- * of the pages got another frame.
+ * Write to the memory, so that each page gets its pattern. Returns how many of
+ * the pages got another frame.
  */
 static inline unsigned int copied(struct memory *m)
 {

@@ -6,9 +6,9 @@
  * may handle all pages of the folio in one batch. Some pages belong to the
  * parent alone, and the others are shared with a child. A shared page stays
  * write-protected, even next to a writable page. A write to a page that the
- * parent alone owns costs no fault. The kernel does not treat entries of
- * inaccessible pages as a folded block: when the test marks the folio of such
- * pages as idle, other memory next to them does not become old.
+ * parent alone owns costs no fault. The kernel does not treat the entries of
+ * PROT_NONE pages as a folded block. So when the test marks the folio of these
+ * pages as idle, the entries of other memory next to them do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -142,8 +142,8 @@ TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 /*
  * [contpte 234] One page in the middle of a folio is writable, the others are
  * read-only, and mremap() moves them all. After the move, a write to the
- * writable page costs no fault, and a write to each other page costs one fault.
- * So no page got the permission of its neighbour.
+ * writable page costs no fault, and a write to each of the remaining pages
+ * costs one fault. So no page got the permission of its neighbour.
  */
 TEST_F(folio_permission, mremap_keeps_permission)
 {
@@ -277,10 +277,11 @@ static int idle_bit(const char *at, bool set)
 }
 
 /*
- * [contpte 75] All pages of a folio become PROT_NONE. Other memory replaces the
- * second half of its first block. Then the test marks the folio as idle. This
- * clears the accessed bits in the entries of the folio, and in no other
- * entries: "Referenced" of smaps still counts the other memory.
+ * [contpte 75] All pages of a folio become PROT_NONE. The test maps other
+ * memory in place of the second half of the folio's first block. Then it marks
+ * the folio as idle. This must clear the accessed bits in the entries of the
+ * folio, and in no other entries: "Referenced" of smaps still counts the other
+ * memory.
  *
  *	|<-- the folio, PROT_NONE -->|<-- other pages, in use -->|
  */
@@ -330,13 +331,16 @@ FIXTURE_VARIANT(never_written)
 	bool file;
 };
 
-/* Anonymous memory: each page is the zero page. */
+/* In anonymous memory, each entry maps the zero page. */
 FIXTURE_VARIANT_ADD(never_written, anon)
 {
 	.file = false,
 };
 
-/* A private mapping of a memory file: each page is in the page cache. */
+/*
+ * In a private mapping of a memory file, each entry maps a page of the page
+ * cache.
+ */
 FIXTURE_VARIANT_ADD(never_written, file)
 {
 	.file = true,
@@ -369,7 +373,7 @@ FIXTURE_TEARDOWN(never_written)
 }
 
 /*
- * The process has only read private memory, so the frames are not its own.
+ * The process has only read private memory, so it has no frames of its own.
  * mprotect() makes the memory read-only and then writable again. Each write
  * must still copy its page, so the other pages and the file stay zero.
  */

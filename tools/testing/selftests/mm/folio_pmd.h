@@ -11,9 +11,9 @@
 /**
  * pmd_pages() - the number of pages in a huge page
  *
- * Return: the number, or 0 if there are no huge pages, or if they are larger
- * than 64 MiB. With base pages of 64K, huge pages have 512 MiB, which is too
- * much for a small machine.
+ * Return: the number of pages, or 0 if there are no huge pages, or if they are
+ * larger than 64 MiB. With base pages of 64K, huge pages have 512 MiB, which is
+ * too much for a small machine.
  */
 static inline unsigned int pmd_pages(void)
 {

@@ -6,9 +6,9 @@
  * lose no write while another thread protects, drops or moves other pages of
  * the block. The changes make the kernel unfold the block. The kernel folds it
  * again unless a page was replaced. A child that is forked during the writes
- * sees each writer's counters in order. No write is lost when the block is
- * swapped out during the writes. GUP-fast finds the right pages while another
- * thread unfolds and folds the block.
+ * sees each writer's counters as they were at one moment. No write is lost when
+ * the block is swapped out during the writes. GUP-fast finds the right pages
+ * while another thread unfolds and folds the block.
  *
  *	pages 0 to n - 5	pages n - 4 to n - 1
  *	written by writers	changed by another thread
@@ -227,7 +227,7 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 
 /*
  * Stop the writers. Each writer must have counted in all of its pages at least
- * once. No writer may have found that a write was lost.
+ * once. No writer may have found a lost write.
  */
 static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		   struct writer *writers, unsigned long times)
@@ -279,10 +279,10 @@ TEST_F(folio_race, mprotect_beside_writers)
 
 /*
  * [contpte 241] In each round MADV_DONTNEED drops one of the last four pages,
- * and a read brings it back. The writers in the other pages lose no write. In
- * shared memory the same page comes back, and a fault on the last page folds
- * the block again. Anonymous memory gets another page, so each round begins
- * with a new block.
+ * and a read causes a fault that maps a page there again. The writers in the
+ * other pages lose no write. In shared memory the same page comes back, and a
+ * fault on the last page folds the block again. Anonymous memory gets another
+ * page, so each round begins with a new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
 {
@@ -497,8 +497,8 @@ static void *change(void *argument)
  * [contpte 64] vmsplice() finds the pages of a block by GUP-fast, without the
  * page-table lock, while another thread unfolds and folds the block. The pipe
  * then holds the content of the right pages: no two pages have the same
- * content, so a wrong page is noticed. GUP-fast may miss the last page, which
- * the other thread changes. GUP-fast must not miss any other page.
+ * content, so the test would notice a wrong page. GUP-fast may miss the last
+ * page, which the other thread changes. GUP-fast must not miss any other page.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {

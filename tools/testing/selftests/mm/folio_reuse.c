@@ -4,14 +4,14 @@
  * reuses the page or copies it.
  *
  * Proves: a write to a shared folio copies the page as long as another process
- * maps any page of the folio. A write also copies if a pipe, a device or swap
- * still refers to the folio, even if no other process maps it. Linux 6.15 and
- * later track which processes map a folio. When the other processes and these
- * references are gone, such kernels reuse the folio. This holds for folios of
- * any order, even if several VMAs or page tables map the pages of a folio.
- * Older kernels copy large folios in all these cases. A pinned page stays
- * mapped in its process. Threads and the child of vfork() do not count as other
- * processes.
+ * maps any page of the folio. A write also copies the page if a pipe, a device
+ * or swap still refers to the folio, even if no other process maps it. Linux
+ * 6.15 and later track which processes map a folio. When the other processes
+ * and these references are gone, such kernels reuse the folio. This holds for
+ * folios of any order, even if several VMAs or page tables map the pages of a
+ * folio. Older kernels copy large folios in all these cases. A pinned page
+ * stays mapped in its process. Threads and the child of vfork() do not count as
+ * other processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*), or
  * what happens during real device I/O. Here gup_test pins the pages in place of
@@ -130,7 +130,7 @@ TEST_F(folio_reuse, alone)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* The two halves of the memory; unmap_first_half() unmaps the first. */
+/* The two halves of the memory; unmap_first_half() unmaps the first half. */
 static char *halves[2];
 
 static void unmap_first_half(struct memory *m)
@@ -140,10 +140,10 @@ static void unmap_first_half(struct memory *m)
 
 /*
  * A process maps a folio in two halves, and a child maps only the second half.
- * A write by the parent to the first half copies on every kernel, since the
- * folio is shared. After the child has exited, the parent writes to all other
- * pages. If @copies is 0, no write copies a page; otherwise each write copies a
- * page.
+ * If the parent writes to the first half, every kernel copies the page, since
+ * the folio is shared. After the child has exited, the parent writes to all
+ * other pages. If @copies is 0, no write copies a page; otherwise each write
+ * copies a page.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
 			    unsigned int copies)
@@ -162,8 +162,9 @@ static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct
 
 /*
  * [mapped 37] The two halves of the folio are in two VMAs of one process. A
- * child shares the second half, so a write to the first half copies. After the
- * child has exited, a kernel that tracks owners reuses the other pages.
+ * child shares the second half, so a write to the first half copies the page.
+ * After the child has exited, a kernel that tracks owners reuses the other
+ * pages.
  */
 TEST_F(folio_reuse, in_two_vmas)
 {
@@ -177,9 +178,9 @@ TEST_F(folio_reuse, in_two_vmas)
 
 /*
  * [mapped 37] mremap() moves the second half of the folio to another page
- * table. A child shares the second half, so a write to the first half copies.
- * After the child has exited, a kernel that tracks owners reuses the other
- * pages.
+ * table. A child shares the second half, so a write to the first half copies
+ * the page. After the child has exited, a kernel that tracks owners reuses the
+ * other pages.
  */
 TEST_F(folio_reuse, half_moved_away)
 {
@@ -202,8 +203,8 @@ TEST_F(folio_reuse, half_moved_away)
 /*
  * [mapped 37] mremap() moves the folio across the end of a page table: this
  * table maps the first half, and the next table maps the second half. A child
- * shares the second half, so a write to the first half copies. After the child
- * has exited, a kernel that tracks owners reuses the other pages.
+ * shares the second half, so a write to the first half copies the page. After
+ * the child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, over_table_end)
 {
@@ -318,8 +319,9 @@ TEST_F(folio_reuse, pin_beside_child)
  * [mapped 32] [mapped 35] A child shares the folio and exits. Then a device
  * pins one page. A kernel that tracks owners pins this page without a copy, and
  * an older kernel pins a copy. While the pin lasts, a write to another page
- * copies, since the folio has more references than mappings. After the pin is
- * gone, a kernel that tracks owners reuses the remaining pages.
+ * copies this other page, since the folio has more references than mappings.
+ * After the pin is gone, a kernel that tracks owners reuses the remaining
+ * pages.
  */
 TEST_F(folio_reuse, pin_after_child)
 {
@@ -378,12 +380,12 @@ TEST_F(folio_reuse, pin_before_fork)
 /*
  * [mapped 33] The memory is swapped out, a child is forked, and the parent
  * reads the memory back. No other process maps the folio, but the child has
- * swap entries, and will read the folio from the swap cache. So a write of the
- * parent copies. After the child has exited, the kernel frees the swap entries
- * and reuses the pages. Older kernels read back single pages. A newer kernel
- * can read back a large folio, if it swapped out the folio in one piece. In
- * both cases a write copies while the child lives, and copies nothing after the
- * child has exited.
+ * swap entries, and will read the folio from the swap cache. So a write by the
+ * parent copies the page. After the child has exited, the kernel frees the swap
+ * entries and reuses the pages. Older kernels read back single pages. A newer
+ * kernel can read back a large folio, if it swapped out the folio in one piece.
+ * In both cases a write copies the page while the child lives, and copies
+ * nothing after the child has exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {

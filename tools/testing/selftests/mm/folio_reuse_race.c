@@ -152,9 +152,9 @@ static void *take_references(void *argument)
 			left -= got;
 		}
 		/*
-		 * The pipe was read before process_vm_readv() makes this copy.
-		 * So the count from the pipe must not be higher than the count
-		 * in the copy.
+		 * The test read the pipe before process_vm_readv() made this
+		 * copy. So the count from the pipe must not be higher than the
+		 * count in the copy.
 		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;
@@ -242,7 +242,7 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 			}
 		/*
 		 * After the children have exited, only the parent maps the
-		 * folio, and writes may reuse it.
+		 * folio, and a write may reuse the folio.
 		 */
 		usleep(2000);
 		atomic_store(&stop, true);

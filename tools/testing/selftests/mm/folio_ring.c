@@ -9,7 +9,8 @@
  * The kernel answers each request with its number. A page that is missing, or
  * that lies at the wrong place, gives wrong numbers or SIGBUS.
  *
- * Does not prove: that io_uring itself works (the tests of liburing do).
+ * Does not prove: that io_uring itself works (the tests of liburing check
+ * this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_ring
  */

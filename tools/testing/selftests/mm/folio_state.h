@@ -18,8 +18,8 @@
  * @address: the address; the function reads one byte there
  *
  * perf puts a watchpoint on the address, and takes a sample when the address is
- * read. The sample has the size of the entry: for an entry with the contiguous
- * bit, the size of the block.
+ * read. The sample contains the size of the entry. For an entry with the
+ * contiguous bit, this is the size of the block.
  *
  * Return: bytes, or 0 if perf does not show the size
  */
@@ -186,7 +186,7 @@ static inline unsigned long swapped_out(const struct memory *m)
 }
 
 /*
- * Keep this process and its children on the present CPU. Each CPU has a list of
+ * Keep this process and its children on the current CPU. Each CPU has a list of
  * freed pages, which it allocates first. Each CPU also has a list of pages that
  * move to another LRU list, and madvise() empties this list only on the CPU
  * where it runs. Returns true on success.

@@ -7,7 +7,7 @@
  * of the folio. The dropped page reads as zeros, although another process still
  * has it in swap. This holds if the folio is only in swap, and also if the
  * other process has brought it back into memory. The other process keeps its
- * pages, and swap is free again at the end.
+ * pages, and all swap slots are free again at the end.
  *
  *	parent	| swap | swap | swap | swap |
  *	child	| swap | swap | none | swap |
@@ -80,8 +80,8 @@ FIXTURE_TEARDOWN(folio_swap)
 
 /*
  * In a child: drop a page, read all other pages, and then read the dropped
- * page. Returns 0 if each page has the right content. A fault that never ends
- * kills the child.
+ * page. Returns 0 if each page has the right content. If a fault never ends, an
+ * alarm kills the child.
  */
 static int drop_and_read(const struct memory *m)
 {

@@ -197,7 +197,10 @@ TEST_F(folio_tables, dontneed)
 	EXPECT_EQ(0, smaps_pages(m->at, "Rss"));
 }
 
-/* Map @length bytes of @room at the @step-th address (from 0) that is aligned to @length. */
+/*
+ * Map @length bytes of @room at an address that is aligned to @length. @step is
+ * the number of this address, from 0.
+ */
 static char *map_aligned(char *room, size_t length, int step)
 {
 	char *at = (char *)(((unsigned long)room + length - 1) & -length) + step * length;
@@ -209,7 +212,8 @@ static char *map_aligned(char *room, size_t length, int step)
 /*
  * MADV_DONTNEED drops everything that a page table maps. A guard page in this
  * range stays a guard page. All other pages read as zeros, and can be written
- * to. After the second call the table is empty, and the kernel may free it.
+ * to. The test then removes the guard page and drops everything again: now the
+ * table is empty, and the kernel may free it.
  */
 TEST_F(folio_tables, dontneed_of_table)
 {
@@ -414,10 +418,10 @@ TEST_F(folio_tables, mremap_of_tables)
 
 /*
  * mremap() moves memory that begins in the middle of a page table. The first
- * half of the table is empty. So the kernel may move the whole table, from the
- * start of its range to the start of another table's range. The pages at the
- * ends and next to the end of the table keep their content, and nothing is left
- * at the old place.
+ * half of this table is empty, so the kernel may move the whole table, and need
+ * not move single entries. The first page, the last page, and the pages on both
+ * sides of the end of this table keep their content, and nothing is left at the
+ * old place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)
 {

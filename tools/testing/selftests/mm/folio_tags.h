@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The tags of memory (MTE, arm64). On other machines have_tags() is false. */
+/*
+ * The tags of memory (MTE, arm64). On machines without MTE, have_tags() returns
+ * false.
+ */
 #ifndef FOLIO_TAGS_H
 #define FOLIO_TAGS_H
 

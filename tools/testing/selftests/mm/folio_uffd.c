@@ -10,7 +10,7 @@
  * protection only if the monitor asked for fork events.
  *
  * Does not prove: that the events have the right content (uffd-unit-tests
- * does).
+ * checks this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_uffd
  */
@@ -103,8 +103,8 @@ static bool traps(int uffd, char *at)
 }
 
 /*
- * Write to each page. If @page is -1, no write may trap. Otherwise the write to
- * @page must trap, and no other write may trap. All writes take effect.
+ * Write to each page. If @page is -1, no write may trap. Otherwise only the
+ * write to @page must trap. All writes take effect.
  */
 static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uffd) * self,
 			int page)
@@ -276,9 +276,9 @@ TEST_F(folio_uffd, madvise_dontneed)
 }
 
 /*
- * Pages are protected while no page is mapped. In shared memory each of them
- * gets a marker, and is protected when it is mapped later. Anonymous memory
- * gets no markers, and its pages are not protected later.
+ * The test protects pages before any page is mapped. In shared memory each of
+ * these pages gets a marker, and is protected when it is mapped later.
+ * Anonymous memory gets no markers, and its pages are not protected later.
  */
 TEST_F(folio_uffd, protect_before_fault)
 {
@@ -319,8 +319,8 @@ TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 
 /*
  * [bug B22] mremap() moves protected memory to an address without userfaultfd.
- * pagemap then shows no page as protected. Each page has its content, and
- * writes to it work.
+ * pagemap then shows no page as protected. Each page keeps its content, and can
+ * be written to.
  */
 TEST_F(folio_uffd, mremap)
 {
@@ -348,8 +348,8 @@ TEST_F(folio_uffd, mremap)
 /*
  * [contpte 179] One page is protected, and the monitor did not ask for fork
  * events. A child inherits no protection, and its writes do not trap. In shared
- * memory it writes the values that the pages already have. A write by the
- * parent to the protected page still traps.
+ * memory the child writes the values that the pages already have. A write by
+ * the parent to the protected page still traps.
  */
 TEST_F_TIMEOUT(folio_uffd, fork, 120)
 {
@@ -476,8 +476,8 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 		SKIP(return, "userfaultfd has no fork events");
 	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
 	/*
-	 * The first userfaultfd left all entries read-only, so write to each
-	 * page.
+	 * Closing the first userfaultfd left all entries read-only. So write to
+	 * each page.
 	 */
 	for (unsigned int i = 0; i < m->pages; i++) {
 		m->at[bytes(i)] = pattern(i);

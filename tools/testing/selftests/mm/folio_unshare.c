@@ -12,7 +12,8 @@
  * shares. Half of the range is protected. All of the huge zero page is
  * protected, so that one PMD still maps it.
  *
- * Does not prove: that the pin sees the pages of the process (folio_reuse does).
+ * Does not prove: that the pin sees the pages of the process (folio_reuse tests
+ * this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_unshare
  */

@@ -58,8 +58,8 @@
  * cont_ptes() - how many entries the contiguous bit covers
  *
  * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K or 64K. Other
- * architectures have no such bit. There the function returns the number of
- * pages in 64K, so that tests of content can run.
+ * architectures have no contiguous bit. There the function returns the number
+ * of pages in 64K, so that the tests can still check content.
  */
 static inline unsigned int cont_ptes(void)
 {
@@ -224,7 +224,7 @@ static inline const char *folio_settings(int order)
 		settings.shmem_hugepages[i].enabled = on ? SHMEM_ALWAYS : SHMEM_NEVER;
 	}
 	thp_write_settings(&settings);
-	/* Tests count faults and read entries: NUMA balancing must change neither. */
+	/* NUMA balancing would change entries and cause faults. */
 	write_text(FOLIO_NUMA, "0");
 	/* Let a fault on a file map a whole block, which may exceed 64 KiB. */
 	snprintf(around, sizeof(around), "%zu", cont_ptes() * psize());
@@ -381,7 +381,7 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
  * @folios: how many folios
  *
  * The function only reads the pages of an XFS file. It fills each page of other
- * memory with the pattern of that page.
+ * memory with its pattern.
  *
  * Return: NULL, or the reason why there is no such memory
  */

@@ -4,10 +4,10 @@
  * and a model that knows after each step what every process must see.
  *
  * A life is some hundred random calls from up to four processes: map, fork,
- * move, protect, page out, split, migrate, pin, watch, truncate and so on.
- * After each step the program checks content, signals, pagemap, smaps, and the
- * kernel's log against the model. If a check fails, the program shortens the
- * sequence, and prints it in words and as a C program.
+ * move, protect, page out, split, migrate, pin, register with userfaultfd,
+ * truncate and so on. After each step the program checks content, signals,
+ * pagemap, smaps, and the kernel's log against the model. If a check fails, the
+ * program shortens the sequence, and prints it in words and as a C program.
  *
  * The program does not check which folios the kernel allocates, swaps out or
  * merges. Documentation/mmcheck/walk.rst has the rules.
@@ -116,7 +116,10 @@ static void list_calls(void)
 	}
 }
 
-/* Print the calls that are left out, so that a pass does not hide them. */
+/*
+ * Print the calls that are left out, so that they are known even if all lives
+ * pass.
+ */
 static void print_left_out(void)
 {
 	unsigned int i, n = 0;
@@ -227,7 +230,7 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 		seed++;
 	}
 	spent = now() - begin;
-	/* A case that did nothing does not pass. */
+	/* A case without any step or check does not pass. */
 	bad += !steps || !checks;
 	printf("# %u lives, %llu steps, %llu checks, %.0f steps/s\n", done,
 	       (unsigned long long)steps, (unsigned long long)checks, steps / spent);

@@ -26,7 +26,7 @@
 #define WALK_STEPS 4096
 #define WALK_PINS 4
 #define WALK_ARENA 0x1000000000UL
-/* Where each process maps the arena and the mailbox; nothing else is there. */
+/* How many words of a page the walk writes and reads; see walk_word_at(). */
 #define WALK_WORDS 8
 
 enum walk_kind { NOTHING, ANON, PRIVATE, SHARED };
@@ -72,7 +72,10 @@ struct walk_object {
 	char name[40];
 };
 
-/* One step, with all its arguments, so that it stays the same when other steps are removed. */
+/*
+ * One step with all its arguments, so that the removal of other steps does not
+ * change it.
+ */
 struct walk_step {
 	uint16_t call;
 	uint8_t proc;
@@ -185,7 +188,7 @@ struct walk_call {
 	const char *code;
 };
 
-/* Flags of a call: what each page of its range must be. */
+/* Flags of a call: conditions for each page of its range. */
 enum walk_call_flags {
 	MAPPED = 1 << 0,	/* mapped; a call with neither MAPPED nor ANY has no range */
 	ANY = 1 << 1,		/* a range, and its pages may be unmapped */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: the table of calls. A row says how the call is drawn, when it
- * makes sense, how it runs, and what the model promises after it.
+ * folio_walk: the table of calls. A row says how the arguments are chosen at
+ * random, when the call makes sense, how it runs, and what the model expects
+ * after it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -186,8 +187,8 @@ static void draw_mremap(struct walk_step *s)
 /*
  * Whether the kernel may merge the moved pages with a mapping that userfaultfd
  * watches. Known issue 28: mremap() then removes the registration of the whole
- * merged mapping, including pages that did not move. With STRICT=1 the walk
- * does not avoid this bug.
+ * merged mapping, including pages that did not move. In a kernel without this
+ * issue, or with STRICT=1, the walk makes these calls too.
  */
 static bool beside_uffd(const struct walk_step *s)
 {
@@ -201,7 +202,8 @@ static bool beside_uffd(const struct walk_step *s)
  * A child inherits a moved MADV_WIPEONFORK mapping with its offset, but without
  * its pages: known issue 30. Linux 7.3 expects that the offset of a mapping
  * without pages equals its address, and otherwise warns when it merges the
- * mapping. With STRICT=1 the walk does not avoid this bug.
+ * mapping. In a kernel without this issue, or with STRICT=1, the walk makes
+ * these calls too.
  */
 static bool valid_wipe(const struct walk_step *s)
 {
@@ -231,7 +233,7 @@ static bool valid_mremap(const struct walk_step *s)
 			return false;
 		if (s->to < s->at + s->len && s->at < s->to + s->tolen)
 			return false;
-		/* The destination must not cut a hugetlb page. */
+		/* The destination must not replace hugetlb pages. */
 		for (i = 0; i < s->tolen; i++)
 			if (page_of(s->proc, s->to + i)->flags & HUGETLB)
 				return false;

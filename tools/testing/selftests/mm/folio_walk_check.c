@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * folio_walk: checks that the driver makes from outside a worker: pagemap, the
- * kernel's log, the auditor. Reading pagemap changes nothing, so swapped pages
+ * kernel's log, and mm_audit. Reading pagemap changes nothing, so swapped pages
  * stay in swap.
  */
 #define _GNU_SOURCE
@@ -93,8 +93,8 @@ void walk_check_begin(void)
 	char path[96];
 
 	/*
-	 * Without this, a warning that the kernel prints only once would not
-	 * appear when a life is repeated.
+	 * Without this write, a warning that the kernel prints only once would
+	 * not appear when a life is repeated.
 	 */
 	snprintf(path, sizeof(path), "%s/clear_warn_once", walk_debugfs);
 	walk_write_text(path, "1");
@@ -113,7 +113,7 @@ int walk_pagemap(int proc)
 	return pagemap[proc];
 }
 
-/* Read entries of pagemap. Returns whether all were read. */
+/* Read entries of pagemap. Returns whether all entries were read. */
 bool walk_entries(int proc, uint32_t at, uint32_t len, uint64_t *entries)
 {
 	return pread(walk_pagemap(proc), entries, len * 8, (WALK_ARENA / walk_psize + at) * 8) ==
@@ -134,7 +134,10 @@ static const char *broken(struct walk_page *p, uint64_t e)
 	/* A page with content is in memory or in swap, until a call drops it. */
 	if (p->flags & OWN && p->val && !(p->flags & LAZY) && !there)
 		return "page-lost";
-	/* userfaultfd(2), ioctl_userfaultfd(2): the bit stays until a call or a write clears it. */
+	/*
+	 * userfaultfd(2), ioctl_userfaultfd(2): the protection stays until a
+	 * call or a write clears it.
+	 */
 	if (!(p->flags & WP) != !(e & PM_UFFD_WP))
 		return p->flags & WP ? "uffd-wp-lost" : "uffd-wp-unasked";
 	if (has(HAS_SOFT_DIRTY) && m_soft_dirty(p) && there && !(e & PM_SOFT_DIRTY))
@@ -257,7 +260,7 @@ static void check_log(void)
 	}
 }
 
-/* One audit of all address spaces; see tools/testing/mmcheck/. */
+/* Let mm_audit check all address spaces; see tools/testing/mmcheck/. */
 static void check_audit(void)
 {
 	char text[2048], path[96], *line;

@@ -39,7 +39,8 @@ bool walk_write_text(const char *path, const char *text)
 }
 
 /*
- * The number at the start of a file, or -1 if the file begins with other text.
+ * The number at the start of a file, or -1 if the file does not begin with a
+ * number.
  */
 long walk_read_number(const char *path)
 {
@@ -162,7 +163,9 @@ static int open_file(const char *folder, struct walk_object *o)
 	return fd;
 }
 
-/* Open the files of a life. Returns whether at least one could be opened. */
+/*
+ * Open the files of a life. Returns whether at least one file could be opened.
+ */
 bool walk_open_objects(const char *const *folders)
 {
 	struct stat known[WALK_OBJECTS];
@@ -234,7 +237,7 @@ static void probe_memory(void)
 	uint64_t entry = 0;
 
 	memset(p, 1, 2 * walk_psize);
-	/* New memory is soft-dirty, if the kernel has such a bit. */
+	/* New memory is soft-dirty, if the kernel has a soft-dirty bit. */
 	if (pread(map, &entry, 8, (uintptr_t)p / walk_psize * 8) == 8)
 		set(HAS_SOFT_DIRTY, entry & PM_SOFT_DIRTY);
 	set(HAS_SCAN, ioctl(map, PAGEMAP_SCAN, &arg) >= 0);
@@ -303,7 +306,7 @@ void walk_probe(void)
 
 	find_debugfs();
 	snprintf(path, sizeof(path), "%s/split_huge_pages", walk_debugfs);
-	/* A locked-down kernel refuses to open it. */
+	/* A locked-down kernel refuses to open files of debugfs. */
 	fd = open(path, O_WRONLY);
 	set(HAS_SPLIT, fd >= 0);
 	close(fd);

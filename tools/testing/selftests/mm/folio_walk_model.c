@@ -56,7 +56,7 @@ bool m_beyond(const struct walk_page *p)
  * A fault on a memory file maps the complete last folio, although mmap(2)
  * promises SIGBUS after the end of the file: the commit "mm/memory: do not
  * populate page table entries beyond i_size" does not cover memory files. So
- * leave these pages alone.
+ * the walk does not access these pages.
  */
 bool m_unsure(const struct walk_page *p)
 {
@@ -216,8 +216,8 @@ static bool page_fits(const struct walk_page *p, uint32_t flags)
 }
 
 /*
- * Whether a range cuts a hugetlb page: such calls fail with EINVAL, or act on
- * more pages.
+ * Whether a range begins or ends inside a hugetlb page: such calls fail with
+ * EINVAL, or act on more pages.
  */
 static bool cuts_hugetlb(int proc, uint32_t at, uint32_t len)
 {
@@ -387,7 +387,7 @@ bool walk_draw(struct walk_step *s, const bool *wanted)
 		if (!walk->box[s->proc].alive)
 			continue;
 		flags = walk_calls[i].flags;
-		/* Most accesses go to memory that exists. */
+		/* Most accesses go to mapped memory. */
 		if (flags & TOUCHES && walk_below(8))
 			flags = (flags & ~ANY) | MAPPED;
 		if (flags & (MAPPED | ANY))

@@ -103,7 +103,8 @@ static void print_settings(FILE *out, uint64_t seed)
  * @nr: the number of steps
  *
  * At the end of the program each process reads the page that failed, and prints
- * its content and its pagemap entry. The first comment has the broken rule.
+ * its content and its pagemap entry. The first comment of the program names the
+ * broken rule.
  */
 void walk_print_program(FILE *out, uint64_t seed, const struct walk_step *steps, uint32_t nr)
 {

@@ -32,8 +32,8 @@ void walk_catch_signals(void)
 }
 
 /*
- * The offset of word @i of a stamp in a page. The words include both ends of
- * the page, and both sides of its middle.
+ * The offset of word @i in a page. The 8 words that the walk uses include both
+ * ends of the page, and both sides of its middle.
  */
 unsigned int walk_word_at(unsigned int i)
 {
@@ -62,7 +62,10 @@ static uint64_t load(const char *at)
 	return __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
 }
 
-/* Stamp a page. Returns 0, or the signal that the first store caused. */
+/*
+ * Write the words of a page. Returns 0, or the signal that the first store
+ * caused.
+ */
 int walk_poke(uint32_t page, uint64_t val)
 {
 	int number = sigsetjmp(caught, 0);
@@ -96,7 +99,7 @@ int walk_peek(uint32_t page, uint64_t *words)
 	return number;
 }
 
-/* Write into @text which process and page have a value. */
+/* Write into @text which page of which process has this value. */
 static const char *owner_of(uint64_t val, char *text, size_t size)
 {
 	int proc;
@@ -165,13 +168,14 @@ void walk_check_content(uint32_t at, uint32_t len)
 
 		/*
 		 * Most of the arena is empty, and signals are slow: read only a
-		 * few of these pages.
+		 * few of the empty pages.
 		 */
 		if (m_unsure(p) || (p->kind == NOTHING && i % 32))
 			continue;
 		got = walk_peek(i, words);
 		/*
-		 * A lazily freed page is missing after the kernel has freed it.
+		 * After the kernel has freed a page of MADV_FREE, the page is
+		 * missing.
 		 */
 		if (got == SIGBUS && p->flags & LAZY && p->flags & MISS) {
 			m_zap(p);

@@ -184,7 +184,7 @@ static void model_pin(const struct walk_step *s, long result)
 {
 	(void)result;
 	walk->pins[s->proc] |= 1 << s->x;
-	/* The next check stores the frame. */
+	/* The next check of pagemap stores the frame of the page in p->pfn. */
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		m_own(p);
 		p->flags |= PINNED;

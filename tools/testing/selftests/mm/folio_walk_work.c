@@ -56,7 +56,10 @@ void walk_worker(int me)
 
 	walk_me = me;
 	for (;;) {
-		/* run() of fork changes walk_me in the child. */
+		/*
+		 * If the step is a fork, its run() changes walk_me in the
+		 * child.
+		 */
 		struct walk_box *box = &walk->box[walk_me];
 		int before = walk_me;
 		long result;
@@ -70,7 +73,9 @@ void walk_worker(int me)
 			box->error = 0;
 			result = walk_calls[walk->steps[walk->now].call]
 				.run(&walk->steps[walk->now]);
-			/* The mailbox belongs to the parent. */
+			/*
+			 * A new child must not write into its parent's mailbox.
+			 */
 			if (walk_me == before)
 				box->result = result;
 			break;

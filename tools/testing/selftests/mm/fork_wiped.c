@@ -2,16 +2,17 @@
 /*
  * A mapping that MADV_WIPEONFORK empties in a child is like a new mapping.
  *
- * Proves: the kernel can merge the child's mapping with a new one next to it,
- * even if the parent had moved the mapping. The kernel merges anonymous
- * mappings only if their page offsets fit. The offset of a mapping without
- * pages must equal its address.
+ * Proves: the kernel can merge the child's mapping with a new mapping next to
+ * it, even if the parent had moved the mapping. The kernel merges anonymous
+ * mappings only if their page offsets are contiguous. The offset of a mapping
+ * without pages must equal its address.
  *
  * How: the parent maps pages, writes to them, and moves them to another address with mremap(). The
  * child cancels the advice, maps a page right after the mapping, and counts the mappings in
- * /proc/self/maps. As a control nothing is moved.
+ * /proc/self/maps. As a control, the parent does not move the pages.
  *
- * Does not prove: that the child reads zeros (folio_fork.wipeonfork_part does).
+ * Does not prove: that the child reads zeros (folio_fork.wipeonfork_part tests
+ * this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=fork_wiped
  */
@@ -36,7 +37,7 @@ FIXTURE_VARIANT_ADD(fork_wiped, moved)
 	.moved = true,
 };
 
-/* The control: the offset is still the address. */
+/* The control: the offset still equals the address. */
 FIXTURE_VARIANT_ADD(fork_wiped, in_place)
 {
 	.moved = false,

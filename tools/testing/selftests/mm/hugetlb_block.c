@@ -7,7 +7,7 @@
  * migration, UFFDIO_COPY, and munmap() or poison of a neighbour.
  *
  * Does not prove: other properties of hugetlb (hugetlb-madvise and other tests
- * in this folder do).
+ * in this folder check them).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_block
  */
@@ -100,9 +100,9 @@ static int write_and_look(char *at)
 }
 
 /*
- * Free pages; @index says which page->index they have. Then fork a child, whose
- * page tables use some of these pages. Repeat this until a child exits with
- * @sought, but at most USED_TRIES times. Returns the last exit status.
+ * Free pages whose page->index is as @index says. Then fork a child, whose page
+ * tables use some of these pages. Repeat this until a child exits with @sought,
+ * but at most USED_TRIES times. Returns the last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -190,7 +190,7 @@ TEST_F(hugetlb_block, munmap_one)
 
 /*
  * [contpte 211] One of the four blocks is missing, and userfaultfd fills it.
- * The filled block has all pages of the copy, and is folded like the other
+ * The filled block contains all copied pages, and is folded like the other
  * blocks.
  */
 TEST_F(hugetlb_block, uffd_copy)

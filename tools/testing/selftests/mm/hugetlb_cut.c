@@ -6,9 +6,9 @@
  * raises SIGBUS. This holds even if a process has written to this page in a
  * private mapping.
  *
- * How: a process writes to the last page of a private mapping and cuts the file before this page,
- * again and again. Meanwhile another thread writes to the other pages of the same mapping and drops
- * them, which causes page faults. In the control there is no other thread.
+ * How: a process writes to the last page of a private mapping and truncates the file so that it
+ * ends before this page, again and again. Meanwhile another thread writes to the other pages of the
+ * same mapping and drops them, which causes page faults. In the control there is no other thread.
  *
  * Does not prove: what truncation does to shared mappings, or to pages of the file.
  *
@@ -98,8 +98,9 @@ static void *write_and_drop(void *unused)
 }
 
 /*
- * The process writes to the last page of a private mapping, and ftruncate() cuts the file before
- * this page. After that an access to the page raises SIGBUS. The case repeats this for two seconds.
+ * The process writes to the last page of a private mapping, and ftruncate() makes the file end
+ * before this page. After that an access to the page raises SIGBUS. The case repeats this for two
+ * seconds.
  *
  * Known issue 63: if the other thread takes page faults at the same time, the
  * page still exists.

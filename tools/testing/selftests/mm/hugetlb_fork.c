@@ -10,7 +10,7 @@
  * because struct ptdesc overlays struct page: fields that the kernel does not
  * set keep old values.
  *
- * How: after each call of madvise(), a child reports what it has at the
+ * How: after each call of madvise(), a child reports what it reads at the
  * address. As a control, the test makes the same calls for memory with small
  * pages.
  *
@@ -21,7 +21,7 @@
  * No other mapping is near the memory, so all page tables of the memory are
  * new.
  *
- * Does not prove: copy-on-write (hugetlb_block does); page tables that
+ * Does not prove: copy-on-write (hugetlb_block tests this); page tables that
  * processes share.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_fork
@@ -311,9 +311,9 @@ static int child_reads(char *at)
 }
 
 /*
- * Whether a child has the content. Known issue 10: if the mapping is private,
- * the child may lack its parent's page. Its read then finds zeros or raises
- * SIGBUS. The case counted_as_private reports this issue.
+ * Whether a child found the content of the memory. Known issue 10: if the
+ * mapping is private, the child may lack its parent's page. Its read then finds
+ * zeros or raises SIGBUS. The case counted_as_private reports this issue.
  */
 static bool has_memory(int seen, bool private)
 {

@@ -112,9 +112,9 @@ FIXTURE_TEARDOWN(hugetlb_pinned)
 }
 
 /*
- * A process gives up a page that is still in a pipe, and asks for a page again. It gets a page only
- * if the pool has a page that is not reserved. The other mapping gets the page that it reserved,
- * and then no reservation is left. The pipe keeps the content of the page.
+ * A process drops a page that is still in a pipe. Then it needs a page again, which it gets only if
+ * the pool has a page that is not reserved. The other mapping gets the page that it reserved, and
+ * then no reservation is left. The pipe keeps the content of the page.
  *
  * Known issue 66: the process gets the reserved page, and the other mapping gets SIGBUS. If both
  * mappings get a page, the number of reservations is too low by one.
@@ -145,7 +145,7 @@ TEST_F(hugetlb_pinned, reservation_of_other)
 		ASSERT_EQ((ssize_t)part.iov_len, read(self->pipe[0], in_pipe, part.iov_len));
 		EXPECT_TRUE(page_is(in_pipe, 1));
 	}
-	/* The page of the pipe is free now. */
+	/* The page that was in the pipe is free now. */
 	EXPECT_EQ(0, try_access(self->other, true));
 	DID(2 - refused - !!caught, "pages that the mappings got");
 	wrong = variant->spare ? left == -1 : caught == SIGBUS && !refused;

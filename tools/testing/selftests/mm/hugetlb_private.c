@@ -2,21 +2,21 @@
 /*
  * Hugetlb pages that belong to one process, and pages that are reserved for it.
  *
- * Proves: a hole in a hugetlb file removes the pages of the file. It does not remove pages that a
- * process wrote to in a private mapping. If mremap() moves a part of a private mapping, each page
- * of both parts keeps its reservation, and the reservations end with the mappings. If no huge page
- * is left, UFFDIO_COPY fails with ENOMEM.
+ * Proves: punching a hole into a hugetlb file removes pages of the file. It does not remove pages
+ * that a process wrote to in a private mapping. If mremap() moves a part of a private mapping, each
+ * page of both parts keeps its reservation, and the reservations end with the mappings. If no huge
+ * page is left, UFFDIO_COPY fails with ENOMEM.
  *
  * How: each case has exactly the huge pages that it needs. As controls, the
- * test makes the same holes in a file with small pages. It moves the whole
- * mapping, or a part of a shared mapping. It calls UFFDIO_COPY while a huge
- * page is left, or for a page that exists.
+ * test punches the same holes into a file with small pages, moves the whole
+ * mapping or a part of a shared mapping, and calls UFFDIO_COPY while a huge
+ * page is left or for a page that exists.
  *
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.
  *
  * A kernel with known issue 49 keeps the leaked reservations until the next boot. They are
- * four pages of the smallest size. Later programs count them as used.
+ * four pages of the smallest size. Test programs that run later treat these pages as used.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_private
  */
@@ -45,7 +45,10 @@ FIXTURE(hugetlb_private)
 	char *at;	/* a private mapping */
 };
 
-/* @small: the file has small pages; @advice: MADV_REMOVE makes the hole, not fallocate() */
+/*
+ * @small: the file has small pages; @advice: MADV_REMOVE punches the hole, not
+ * fallocate()
+ */
 FIXTURE_VARIANT(hugetlb_private)
 {
 	bool small;
@@ -124,9 +127,9 @@ static unsigned char own(unsigned int page)
 }
 
 /*
- * The process has written to every second page of a private mapping. A hole covers the first four
- * pages of the file. The written pages keep their content. In both mappings, the other pages in the
- * hole are zeros, and the pages after the hole keep their content.
+ * The process has written to every second page of a private mapping. The test punches a hole over
+ * the first four pages of the file. The written pages keep their content. In both mappings, the
+ * other pages in the hole are zeros, and the pages after the hole keep their content.
  *
  * Known issue 48: the written pages in the hole are zeros too.
  */
@@ -262,8 +265,9 @@ FIXTURE_TEARDOWN(hugetlb_moved)
 }
 
 /*
- * A mapping reserves all three pages of the pool. One to three pages of the mapping move before the
- * first access. After that each page can be written to, and no reservation is left after munmap().
+ * A mapping reserves all three pages of the pool. mremap() moves one to three of these pages before
+ * the first access. After that each page can be written to, and no reservation is left after
+ * munmap().
  *
  * Known issue 49: a write to a page that did not move raises SIGBUS, and the reservation of this
  * page is never freed.

@@ -9,10 +9,10 @@
  * address of this page.
  *
  * How: the limit counts small pages, so it can end inside a huge page. The kernel
- * cannot protect a part of a huge page. As a control, other limits end between two huge
- * pages.
+ * cannot protect a part of a huge page. As a control, the test also uses limits that stop the scan
+ * between two huge pages.
  *
- * Does not prove: other properties of PAGEMAP_SCAN (pagemap_ioctl does).
+ * Does not prove: other properties of PAGEMAP_SCAN (pagemap_ioctl tests them).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_scan
  */

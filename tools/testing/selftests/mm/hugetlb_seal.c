@@ -4,8 +4,8 @@
  *
  * Proves: a file with F_SEAL_EXEC keeps its executable mode bits. ftruncate() and fallocate() do
  * not shrink a file with F_SEAL_SHRINK. They do not enlarge a file with F_SEAL_GROW, and mmap()
- * does not enlarge it either. A file with F_SEAL_WRITE gets no holes. mmap() of a file that is not
- * open for writing does not change the size of the file.
+ * does not enlarge it either. No call can punch a hole into a file with F_SEAL_WRITE. mmap() of a
+ * file that is not open for writing does not change the size of the file.
  *
  * How: each case makes the same calls for a hugetlb file and a shmem file, with and without the
  * seal.
@@ -26,7 +26,10 @@
 #define MFD_NOEXEC_SEAL 8
 #endif
 
-/* Pages of the file, and of mappings that are larger than the file. */
+/*
+ * The number of pages of the file, and of a mapping that is larger than the
+ * file.
+ */
 #define FILE_PAGES 2
 #define MAPPED_PAGES 3
 
@@ -168,11 +171,11 @@ static int map_once(FIXTURE_DATA(hugetlb_seal) * self, const struct way *way, in
 
 /*
  * A mapping does not make a file larger if the file has F_SEAL_GROW, or if it
- * is not open for writing. Known issue 71: each writable mapping makes a
- * hugetlb file larger. With the seal, a mapping that would make the file larger
- * may fail with EPERM. As controls, the mapping is as large as the file, or
- * read-only, or shared without a seal. The last control makes a hugetlb file
- * larger, but not a shmem file.
+ * is not open for writing. Known issue 71: each writable mapping that is larger
+ * than a hugetlb file enlarges the file. With the seal, a mapping that would
+ * make the file larger may fail with EPERM. As controls, the mapping is as
+ * large as the file, or read-only, or shared without a seal. The last control
+ * makes a hugetlb file larger, but not a shmem file.
  */
 TEST_F(hugetlb_seal, mapping_keeps_size)
 {

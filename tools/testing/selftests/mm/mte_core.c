@@ -178,7 +178,7 @@ static const char *tags_in(const char *core, const char *at, size_t size)
 	return NULL;
 }
 
-/* The number of pages that have zero tags in the core file. */
+/* The number of pages whose tags in the core file all have the value 0. */
 static unsigned int zero_pages(const char *tags, unsigned int pages)
 {
 	unsigned int count = 0;
@@ -190,8 +190,8 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
 
 /*
  * A child gives the same tags to ordinary memory and to other memory, and dumps core. In the core
- * file no page of the ordinary memory has zero tags, and each page of the other memory has the same
- * tags as the page of ordinary memory at its position.
+ * file each page of ordinary memory has tags other than 0. Each page of the other memory has the
+ * same tags as the corresponding page of ordinary memory.
  *
  * Known issue 61: the core file has the tags of only the first base page of a
  * hugetlb page, and zeros for its other pages.

@@ -2,18 +2,19 @@
 /*
  * A debugger reads and writes the tags of another process (MTE, arm64).
  *
- * Proves: a debugger reads zero tags in new memory with PROT_MTE, even if the
- * frames of this memory had other tags before. This also holds if the process
- * itself may not read the memory. Tags that the debugger writes are not lost
- * when the process may read the memory (mte_ptrace_first). The debugger may use
- * an address with or without a tag (mte_ptrace_address).
+ * Proves: a debugger reads tags of value 0 in new memory with PROT_MTE, even if
+ * the frames of this memory had other tags before. This also holds if the
+ * process itself may not read the memory. Tags that the debugger writes are not
+ * lost when the process may read the memory (mte_ptrace_first). The debugger
+ * may use a tagged or an untagged address (mte_ptrace_address).
  *
  * How: the test leaves tags in memory and frees it. A child gets the same frames, and stops. The
  * test uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62 also make the
  * kernel warn; see quiet_begin().
  *
- * Does not prove: tag checks (selftests/arm64/mte does), or tags of files and of hugetlb. QEMU 7.2
- * keeps only two tags for a whole page, so the test compares whole pages. See folio_clear_tags.
+ * Does not prove: tag checks (selftests/arm64/mte tests them), or tags of files and of hugetlb.
+ * QEMU 7.2 keeps only two tags of each page, so the test gives all granules of a page the same tag.
+ * See folio_clear_tags.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_ptrace
  */
@@ -31,7 +32,10 @@
 #define PAGES 256
 #define ROOM (4 * PAGES)
 
-/* LEFT is the tag of free memory. The debugger writes MARK. */
+/*
+ * LEFT is the tag that the test leaves in free memory. The debugger writes
+ * MARK.
+ */
 #define LEFT 10
 #define MARK 5
 
@@ -48,8 +52,8 @@ struct reused {
 };
 
 /*
- * Make a request for the tags of a child. Returns 0, the error, or -1 if it
- * handled only some tags.
+ * Make a request for the tags of a child. Returns 0, the error, or -1 if the
+ * kernel handled only some of the tags.
  */
 static int tags_request(int request, pid_t child, char *at, unsigned char *tags, size_t nr)
 {
@@ -204,7 +208,10 @@ static bool debug_child(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 	return false;
 }
 
-/* The number of pages with this tag in each granule. @all: count pages in new frames too. */
+/*
+ * The number of pages with this tag in each granule. @all: also count pages in
+ * frames that had no tags before.
+ */
 static unsigned int pages_with(FIXTURE_DATA(mte_ptrace_first) * self, unsigned char tag, bool all)
 {
 	const size_t nr = self->nr / PAGES;
@@ -221,12 +228,12 @@ static unsigned int pages_with(FIXTURE_DATA(mte_ptrace_first) * self, unsigned c
 
 /*
  * A child has memory in frames with old tags, and maps it with PROT_MTE. A debugger reads the tags
- * of the memory, which are zero. The debugger writes other tags and reads them again. The child
- * makes the memory readable. The debugger finds the tags that it has written.
+ * of the memory, which have the value 0. The debugger writes other tags and reads them again. The
+ * child makes the memory readable. The debugger finds the tags that it has written.
  *
  * Known issue 60: if the memory was never readable with PROT_MTE, the debugger reads the tags that
- * another process left in the frames. When the memory becomes readable, the kernel makes all tags
- * zero, so it drops the tags that the debugger wrote.
+ * another process left in the frames. When the memory becomes readable, the kernel sets all tags to
+ * 0, so it drops the tags that the debugger wrote.
  */
 TEST_F_TIMEOUT(mte_ptrace_first, tags_are_zero_and_stay, 120)
 {
@@ -314,8 +321,8 @@ FIXTURE_TEARDOWN(mte_ptrace_address)
 
 /*
  * A debugger writes the tags of the two middle pages of four pages, and reads the tags of all four
- * pages. It uses an address with a tag, as the process itself does for such memory. All system
- * calls accept such an address. Only the tags of the two pages have changed.
+ * pages. It uses a tagged address, as the process itself does for such memory. Almost all system
+ * calls accept tagged addresses. Only the tags of the two pages have changed.
  *
  * Known issue 62: both requests fail with EIO, although PTRACE_PEEKDATA works at this address.
  */

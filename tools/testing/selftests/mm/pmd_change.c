@@ -8,8 +8,8 @@
  * protects all of it. If a process unmaps a part of a huge page, the statistics
  * count it as partially mapped, and the kernel splits it when memory is short.
  *
- * Does not prove: what a split does to the entries (pmd_split), or what advice
- * does (folio_huge).
+ * Does not prove: what a split does to the entries (pmd_split), or what
+ * madvise() does (folio_huge).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=pmd_change
  */
@@ -45,9 +45,9 @@ FIXTURE_TEARDOWN(pmd_change)
 }
 
 /*
- * The huge page is protected by userfaultfd, and moves to the next place of its
- * size. One PMD maps it there too. It is not protected there, since the new
- * place is not registered.
+ * The huge page is protected by userfaultfd, and mremap() moves it to another
+ * aligned address. One PMD maps it there too. It is not protected there, since
+ * the new place is not registered.
  */
 TEST_F(pmd_change, mremap)
 {

@@ -8,8 +8,8 @@
  * the huge page was young, dirty, soft-dirty, protected by userfaultfd or
  * exclusive, each entry has the same state after a split. No entry gets a state
  * that the huge page did not have. A fresh huge page, or a fresh folio of
- * another size, is zero everywhere. It costs one fault, for any address of the
- * first access.
+ * another size, is zero everywhere. One fault maps all of it, whichever page is
+ * accessed first.
  *
  * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *
@@ -482,8 +482,8 @@ FIXTURE_TEARDOWN(fresh_folio)
  * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
  * a new folio is faulted in. The new folio is zero everywhere, and one fault
  * maps all of it. The test repeats this for each page, and each time touches a
- * different page first. If a folio has more than 32 pages, the test does so for
- * 32 of its pages.
+ * different page first. If a folio has more than 32 pages, the test does this
+ * for only 32 of its pages.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {

@@ -3,10 +3,10 @@
  * A large folio of shared memory is in swap, and one entry in the page cache of its file stands for
  * all of its pages. Calls on some of these pages must treat each page separately.
  *
- * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore()
- * reports only this part. smaps counts the pages of a mapping that are in swap,
- * and no page outside the mapping. ftruncate() to a position inside the folio
- * returns, and keeps the content before this position.
+ * Proves: MADV_WILLNEED of a part of the file reads exactly this part, and
+ * mincore() reports only this part. smaps counts the pages of a mapping that
+ * are in swap, and no page outside the mapping. ftruncate() to a position
+ * inside the folio returns, and keeps the content before this position.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
  * it out without a split, as a counter of the kernel confirms. As a control the
@@ -23,7 +23,7 @@
 
 enum size { SINGLE, BLOCK, HUGE };
 
-/* The part of the file that a call gets: the middle half. */
+/* The first page of the middle half of the file. The tests use this half. */
 static unsigned int first_of(const struct memory *m)
 {
 	return m->pages / 4;
@@ -50,8 +50,8 @@ static const char *map_file(struct memory *m, enum size size)
 }
 
 /*
- * Swap out the file. Returns whether all of it is in swap, and whether a large
- * folio was swapped out without a split.
+ * Swap out the file. Returns true if the whole file is in swap, and if a large
+ * folio was not split.
  */
 static bool swap_out(const struct memory *m)
 {
@@ -170,7 +170,7 @@ TEST_F(shmem_swap, willneed_part)
 }
 
 /*
- * A second mapping has half of the file. smaps must report that all pages of
+ * A second mapping maps half of the file. smaps must report that all pages of
  * this mapping are in swap, and must count no other page. In a private mapping
  * that has a page table, smaps checks each page.
  *
@@ -188,9 +188,9 @@ TEST_F(shmem_swap, smaps_counts_part)
 
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "Swap"));
 	/*
-	 * A write to the page before the mappings allocates a page table. This
-	 * table covers the mappings too, unless they lie in the range of the
-	 * next table.
+	 * A write to the page that lies directly before the mappings allocates
+	 * a page table. This table covers the mappings too, unless they lie in
+	 * the range of the next table.
 	 */
 	at = mmap(NULL, 2 * area, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, at);
@@ -299,15 +299,15 @@ FIXTURE_TEARDOWN(shmem_cut)
 }
 
 /*
- * The time after which the call counts as endless. It normally takes a
+ * The time after which the call counts as endless. ftruncate() normally takes a
  * millisecond.
  */
 #define SECONDS 5
 
 /*
- * Start a child that cuts the file. The child gets the CPU only if no other
- * process wants it. The child holds no pipe, so no other process waits for the
- * child when this program ends.
+ * Start a child that truncates the file. The child gets the CPU only if no
+ * other process wants it. The child holds no pipe, so no other process waits
+ * for the child when this program ends.
  */
 static pid_t start_cut(const struct memory *m, size_t length)
 {
@@ -338,11 +338,11 @@ static bool ended(pid_t child, int seconds, int *status)
 }
 
 /*
- * ftruncate() cuts the file inside the folio, and returns. After the file has grown again, the
- * pages before the cut have their content, and all bytes after the cut are zero.
+ * ftruncate() to a position inside the folio returns. After the file has grown again, the pages
+ * before this position have their content, and all bytes after it are zero.
  *
- * Known issue 51: the call does not end if it cuts between two pages. SIGKILL does not end the
- * call. swapoff() brings the folio back into memory, and this ends the call.
+ * Known issue 51: the call does not end if the position lies between two pages. SIGKILL does not
+ * end the call. swapoff() brings the folio back into memory, and this ends the call.
  */
 TEST_F_TIMEOUT(shmem_cut, truncate, 120)
 {

@@ -3,12 +3,12 @@
  * A page cannot be read from swap. The error must not affect other pages.
  *
  * Proves: swapoff() ends, and brings back all other pages of a memory file with their content. This
- * also holds if a hole or ftruncate() has removed the page that cannot be read. smaps counts the
- * pages of such a file that are in swap.
+ * also holds if the page that cannot be read was removed by punching a hole or by ftruncate().
+ * smaps counts the pages of such a file that are in swap.
  *
  * How: the swap area is a partition of /dev/ram0. The file has two pages. The test makes the
  * partition shorter for a moment, so that reads beyond its end fail, and reads one of the pages. As
- * a control, this page stays in the file.
+ * a control, the test keeps the page that cannot be read.
  *
  * Does not prove: what happens to a large folio that cannot be read, or to anonymous memory.
  *
@@ -30,7 +30,7 @@
 /* The kernel reads 2^N pages from swap at once, where N is the number in this file. */
 #define CLUSTER "/proc/sys/vm/page-cluster"
 /*
- * The time after which swapoff() counts as endless. It normally takes
+ * The time after which swapoff() counts as endless. It normally ends within
  * milliseconds.
  */
 #define SECONDS 5
@@ -171,7 +171,7 @@ FIXTURE_TEARDOWN(swap_error)
 {
 	memory_free(&self->memory);
 	write_text(CLUSTER, self->cluster);
-	/* The test has already called swapoff(), unless it failed. */
+	/* A test that passed has already called swapoff(). */
 	swapoff_ends(AREA);
 	EXPECT_EQ(0, partition(self->disk, BLKPG_DEL_PARTITION, 0));
 	if (self->was_swap)
@@ -189,9 +189,10 @@ static bool swap_out(char *at)
 }
 
 /*
- * A read of one page fails with EIO. Then the test removes this page or keeps it. smaps counts the
- * other page, which is the only page in swap. Then swapoff() ends, and the other page is in memory
- * again. A hole reads as zeros. If the test has kept the bad page, a read of this page still fails.
+ * A read of one page fails with EIO. Then the test removes this page, or keeps it as a control.
+ * smaps counts the other page, which is the only page in swap. Then swapoff() ends, and the other
+ * page is in memory again. If the test has punched a hole, the hole reads as zeros. If the test has
+ * kept the bad page, a read of this page still fails.
  *
  * Known issue 72: the kernel subtracts the bad page twice from the file's count of pages in swap.
  * So the count is 0 while the other page is in swap. smaps shows this count. swapoff() skips the

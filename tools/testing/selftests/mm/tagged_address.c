@@ -13,8 +13,8 @@
  * the flags of the mapping. Calls that only manage address space are also tested without the
  * prctl() that enables tagged addresses.
  *
- * Also proves: mmap(), shmat(), and mremap() for the new address refuse a tag,
- * and the memory at the untagged address does not change.
+ * Also proves: mmap(), shmat() and mremap() refuse a tag in the address of the
+ * new mapping, and the memory at the untagged address does not change.
  *
  * Does not prove: that the kernel accepts tagged addresses of memory that it
  * reads or writes itself, as in read(). The test does not cover
@@ -31,8 +31,8 @@
 #include "folio_util.h"
 
 /*
- * The call gets the pages that begin at FIRST. The pages before and after them
- * must not change.
+ * The call is made for NR pages, which begin at page FIRST. The pages before
+ * and after them must not change.
  */
 #define PAGES 8
 #define FIRST 2
@@ -277,7 +277,7 @@ static const char *tags_setup(void)
 #endif
 }
 
-/* Check that a call did the same with a tag as without one. */
+/* Check that a call had the same result with a tag as without a tag. */
 static void expect_same(struct __test_metadata *_metadata, const struct outcome *plain,
 			const struct outcome *tag)
 {
@@ -419,9 +419,9 @@ FIXTURE_TEARDOWN(tagged_address)
 }
 
 /*
- * The call does the same with a tag as without one. It must succeed without a tag, since two
- * failures prove nothing. The call gets four of eight pages, so that the test notices an effect on
- * other pages.
+ * The call has the same result with a tag as without a tag. It must succeed without a tag, since
+ * two failures prove nothing. The call is made for four of eight pages, so that the test notices an
+ * effect on other pages.
  */
 TEST_F(tagged_address, same_as_untagged)
 {
@@ -472,7 +472,7 @@ FIXTURE_VARIANT_ADD(tagged_refused, mmap)
 	.call = call_mmap,
 };
 
-/* Moves new memory to the pages. */
+/* Maps new memory, and moves it to @at. */
 static long call_mremap_to(char *at, int *out)
 {
 	char *from = mmap(NULL, bytes(NR), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

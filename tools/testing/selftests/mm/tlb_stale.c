@@ -18,10 +18,10 @@
  * the access, and the access must have the expected result.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
- * chance, or that leads to the right page: MADV_FREE and the split of a folio
+ * chance, or that leads to the right page. MADV_FREE and the split of a folio
  * keep each page, and after MADV_PAGEOUT a page may return to its old frame. An
- * emulated TLB ignores the contiguous bit and the level of an invalidation
- * (`make tlb` does not). An emulated TLB drops all translations if the kernel
+ * emulated TLB ignores the contiguous bit and the level of an invalidation, but
+ * `make tlb` checks both. An emulated TLB drops all translations if the kernel
  * invalidates a long range, or if the TLB holds few translations. The kernel
  * unfolds a block before it changes one page. The TLB invalidation for the
  * unfold hides a missing invalidation of the page. The test notices if both
@@ -91,7 +91,9 @@ struct reader {
 	struct expected saw, want;
 };
 
-/* Read a page, and write the same value if @write; @saw has the signals. */
+/*
+ * Read a page, and if @write, write the same value back. @saw gets the result.
+ */
 static void stale_access(unsigned int *at, bool write, struct expected *saw)
 {
 	int number;
@@ -125,9 +127,9 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 }
 
 /*
- * Access other pages. A TLB may have only one entry for each value of some
- * address bits. Skip pages whose bits are equal to those of the memory: a read
- * would drop its translations.
+ * Access other pages. In some TLBs all pages whose numbers end in the same bits
+ * share an entry. Skip pages that share an entry with the memory: a read would
+ * drop a translation of the memory.
  */
 static void stale_fill(void)
 {

@@ -14,7 +14,7 @@
  * makes a dma-buf of it. A process writes through a mapping of the dma-buf, as a device would.
  *
  * Does not prove: that a device can reach the pages, or that huge pages have zeros
- * (folio_clear_pool does).
+ * (folio_clear_pool tests this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=udmabuf_memfd
  */
@@ -43,7 +43,7 @@ struct shared {
 	int buffer;
 };
 
-/* Leave some content in memory that is free. */
+/* Fill memory with LEFT, and free it. */
 static void leave_content(void)
 {
 	const size_t all = 16 * bytes(PAGES);
@@ -189,7 +189,10 @@ FIXTURE_TEARDOWN(udmabuf_memfd)
 	memory_free(&self->shared.file);
 }
 
-/* The first byte of a page of the file, or -1. BY_WRITE first writes to the last byte. */
+/*
+ * The first byte of a page of the file, or -1. With BY_WRITE, the function
+ * first writes to the last byte.
+ */
 static int first_byte(const struct memory *m, unsigned int page, enum use use)
 {
 	unsigned char value = MARK;
@@ -285,8 +288,9 @@ FIXTURE_TEARDOWN(udmabuf_closed)
 }
 
 /*
- * A process writes to each page of the dma-buf, and the file has it. Then the dma-buf is closed,
- * and reclaim takes all pages of the file. The file must still have the data that was written.
+ * A process writes to each page of the dma-buf, and the file then has the written data. Then the
+ * dma-buf is closed, and reclaim takes all pages of the file. The file must still have the data
+ * that was written.
  *
  * Known issue 59: the driver does not mark the pages as dirty. If no process wrote to the file
  * itself, reclaim drops the pages, and the file has zeros.

@@ -2,10 +2,10 @@
 /*
  * MADV_GUARD_INSTALL turns pages that userfaultfd protects into guard pages.
  *
- * Proves: MADV_GUARD_INSTALL returns. After that, each page of its range is a guard page, and each
- * page outside the range is as before. This holds for all kinds of entries: an empty entry, a page,
- * a protected page, and the marker that userfaultfd leaves where a protected page is missing. After
- * MADV_GUARD_REMOVE each page can be read.
+ * Proves: MADV_GUARD_INSTALL returns. After that, each page of the call's range is a guard page,
+ * and each page outside the range is as before. This holds for all kinds of entries: an empty
+ * entry, a page, a protected page, and the marker that userfaultfd leaves where a protected page is
+ * missing. After MADV_GUARD_REMOVE each page can be read.
  *
  * How: a range of single pages is protected against writes by userfaultfd, and half of it
  * becomes guard pages. Some variants touch the pages first. A timer ends the call if it
@@ -23,8 +23,8 @@
 #define PAGES 16
 #define GUARDED (PAGES / 2)
 /*
- * The time after which the call counts as endless. It normally takes less than
- * a millisecond.
+ * The time after which the call counts as endless. MADV_GUARD_INSTALL normally
+ * takes less than a millisecond.
  */
 #define SECONDS 5
 
@@ -155,13 +155,13 @@ static int install_guards(char *at, unsigned int pages)
 }
 
 /*
- * The guard pages raise SIGSEGV. Each other page can be read. A write to it raises SIGBUS
- * if it is protected. After MADV_GUARD_REMOVE a shared mapping has the content of its file,
- * and a private mapping has zeros.
+ * The guard pages raise SIGSEGV. All other pages can be read. A write to a protected page raises
+ * SIGBUS. After MADV_GUARD_REMOVE a shared mapping has the content of its file, and a private
+ * mapping has zeros.
  *
  * Known issue 36: userfaultfd leaves a marker when a protected page of a file
- * is removed. The call removes the marker, gets a new marker, and so on without
- * end.
+ * is removed. The call removes the marker, but the kernel puts a new one there,
+ * and so on without end.
  */
 TEST_F(uffd_guard, protected_pages)
 {

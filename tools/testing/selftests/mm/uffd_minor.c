@@ -21,7 +21,7 @@
 #include "folio_listen.h"
 #include "folio_shared.h"
 
-/* UFFDIO_CONTINUE maps one page in STEP pages. */
+/* UFFDIO_CONTINUE maps one of every STEP pages. */
 #define STEP 64
 
 FIXTURE(uffd_minor)

@@ -5,7 +5,8 @@
  * Proves: if a protected page is in swap, it is protected at its new place
  * under the same conditions as a page in memory. It is never protected at a
  * place that is not registered for write protection. The content is the same, a
- * write traps only if the page is protected, and no page becomes protected.
+ * write traps only if the page is protected, and no unprotected page becomes
+ * protected.
  *
  * How: the first half of a range of single pages is protected against writes. In some variants all
  * pages except the first page go to swap. UFFDIO_MOVE moves all pages one by one to a range that is
@@ -272,10 +273,10 @@ FIXTURE_TEARDOWN(moved)
 }
 
 /*
- * The first half moves by one call. Each of its pages has its content at the new place, and no page
- * is left at the old place. The second half stays. A second call finds a page at the new place, and
- * no page at the old place. Then all pages go to swap and come back: reclaim finds them at their
- * new place.
+ * One call moves the first half. Each of its pages has its content at the new place, and no page is
+ * left at the old place. The second half stays. Two more calls fail: one of them because the new
+ * place has a page, and the other one because the old place has none. Then all pages go to swap and
+ * come back: reclaim finds them at their new place.
  */
 TEST_F(moved, whole)
 {

@@ -7,13 +7,13 @@
  * UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES it skips missing pages at the old place,
  * whether they are protected or not. It replaces no existing page.
  *
- * How: two ranges are registered for missing pages and for write protection. The first half
- * of each range is protected while no page exists. The test then fills every second page of the
+ * How: two ranges are registered for missing pages and for write protection. The test protects the
+ * first half of each range before any page exists. The test then fills every second page of the
  * first range, and moves all pages of this range one by one. As a control, the second half is not
  * protected.
  *
  * Does not prove: whether a page is protected after it has moved (uffd_move
- * does).
+ * tests this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_move_hole
  */
@@ -106,8 +106,8 @@ static int move(int uffd, char *to, char *from)
  * 16 pages are enough for pages and holes in both halves.
  *
  * Known issue 44: UFFDIO_MOVE treats the marker of a protected page as a page.
- * It fails with EEXIST at the new place. A move of a hole to a protected page
- * fails in the same way.
+ * It fails with EEXIST at the new place. If the source page is missing too, the
+ * call fails in the same way.
  */
 TEST_F(uffd_move_hole, missing_protected_pages)
 {

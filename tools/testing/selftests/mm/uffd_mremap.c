@@ -10,12 +10,13 @@
  *
  * How: a range of 16 pages is registered. mremap() moves one of them over another page of the
  * range, or right before the range, or right after the range. At these places the kernel may merge
- * the moved page with its neighbours into one mapping, because no page was ever mapped. Then each
- * page is touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS. As a control the
- * page moves to a place without a registered neighbour. In another variant a page of the range was
- * mapped before, so that the kernel cannot merge.
+ * the moved page with its neighbours into one mapping, because no page of the range was ever
+ * mapped. Then each page is touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS.
+ * As a control the page moves to a place without a registered neighbour. In another variant a page
+ * of the range was mapped before, so that the kernel cannot merge.
  *
- * Does not prove: that a monitor gets the right events (uffd-unit-tests does).
+ * Does not prove: that a monitor gets the right events (uffd-unit-tests checks
+ * this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_mremap
  */
@@ -157,7 +158,10 @@ static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mr
 	return left == (ALL & ~gone) ? -1 : left;
 }
 
-/* Judge what move_and_look() returned. Known issue 28: no page is still watched. */
+/*
+ * Judge what move_and_look() returned. Known issue 28: no page is watched any
+ * more.
+ */
 static void judge(struct __test_metadata *_metadata, const FIXTURE_VARIANT(uffd_mremap) * variant,
 		  int left)
 {

@@ -2,9 +2,10 @@
 /*
  * A monitor is notified of each call that removes the content of pages.
  *
- * Proves: madvise() sends UFFD_EVENT_REMOVE with its range, and waits until the
- * monitor has read the event. This holds for advice that discards the pages,
- * punches a hole into their file, or replaces them by guard pages.
+ * Proves: madvise() sends UFFD_EVENT_REMOVE with the range of the call, and
+ * waits until the monitor has read the event. This holds for advice that
+ * discards the pages, punches a hole into their file, or replaces them by guard
+ * pages.
  *
  * How: a range of pages is registered for missing pages. A thread calls madvise() for half of it,
  * and the test reads the event. As a control the test accesses the pages: a discarded page raises
@@ -23,8 +24,8 @@
 #define PAGES 16
 #define REMOVED (PAGES / 2)
 /*
- * The time after which an event counts as missing. It normally takes less than
- * a millisecond.
+ * The time after which an event counts as missing. An event normally arrives
+ * within a millisecond.
  */
 #define MILLISECONDS 2000
 

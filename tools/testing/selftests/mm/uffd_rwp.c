@@ -14,7 +14,7 @@
  * single pages.
  *
  * Does not prove: anything about anonymous memory (folio_ksm and the kernel's own uffd-unit-tests
- * do), or about asynchronous protection.
+ * check it), or about asynchronous protection.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_rwp
  */

@@ -9,9 +9,9 @@
  * page that exists. In a private mapping of a file neither call changes the
  * file.
  *
- * How: a range is registered for missing pages and for write protection, and the first half
- * is protected while no page exists. Each page gets zeros. As a control the second half is
- * not protected, and UFFDIO_COPY fills one of the protected pages.
+ * How: a range is registered for missing pages and for write protection, and the test protects the
+ * first half before any page exists. Each page gets zeros. As a control the second half is not
+ * protected, and UFFDIO_COPY fills one of the protected pages.
  *
  * Does not prove: whether a page of zeros is protected. UFFDIO_ZEROPAGE has no flag for it.
  *

@@ -52,10 +52,10 @@ SYMBOLS = {
 OTHER = (*FIRST, "lib/pgtable_kunit/cut.awk")
 
 HELPER = "lib/pgtable_kunit/helpers.h"
-"""The header of the series that replaces compat.h. It has only the definitions that the sources use."""
+"""In a series this header replaces compat.h. It has only the definitions that the sources use."""
 
 BATCH = "mm/tests/folio_pte_batch.h"
-"""The header for the definitions that only the suites of folio_pte_batch() use. They need mm/internal.h."""
+"""The header of the definitions that only the suites of folio_pte_batch() use. These definitions need mm/internal.h."""
 
 GONE = (
     "thp_set", "swap_on", "compaction_off", "do_syscall", "suite_init", "init", "case_init",

@@ -55,7 +55,7 @@ def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, tabl
         features = ", ".join(graft.FEATURES)
         blocks.append(
             message.wrapped(
-                f"These are left out: {', '.join(gone)}. Each uses a feature that is not part of the "
+                f"These suites are left out: {', '.join(gone)}. Each uses a feature that is not part of the "
                 f"kernel ({features}), or has the same Kconfig symbol as a suite that uses such a feature."
             )
         )

@@ -51,7 +51,7 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
     try:
         return {name: (tree / name).read_bytes().decode() for name in names}
     except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror}; mmcheck must add lines to it") from None
+        raise UserError(f"{error.filename}: {error.strerror}; mmcheck must add lines to this file") from None
 
 
 def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay) -> list[list[Path]]:
@@ -113,7 +113,7 @@ def run(environ: Mapping[str, str]) -> int:
     person = git.author()
     date = git.asked(PROJECT, "log", "-1", "--format=%cI")
     if not date:
-        raise UserError(f"{PROJECT} has no git history, which gives patches their date; use a clone")
+        raise UserError(f"{PROJECT} has no git history, and the patches need its date; use a clone")
     tree = source.obtain(settings).path
     short = environ.get("CORE") == "1"
     overlay = core.Core(tree) if short else Overlay()

@@ -30,4 +30,4 @@ def with_entry(text: str, person: str, listed: Iterable[str]) -> str:
     for match in re.finditer(r"^\n(\S.*)\n[A-Z]:\t", text, re.MULTILINE):
         if match[1].upper() > TITLE or match[1] == "THE REST":
             return text[: match.start(1)] + "\n".join(entry) + "\n\n" + text[match.start(1) :]
-    raise UserError(f"{FILE}: no place for the section {TITLE}; is the file complete?")
+    raise UserError(f"{FILE}: mmcheck finds no place for the section {TITLE}; is the file complete?")
