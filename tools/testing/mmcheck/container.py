@@ -47,7 +47,7 @@ def main(engine: str, arguments: Sequence[str], given: Mapping[str, str]) -> int
 
     def body(environ: dict[str, str]) -> int:
         if environ.get("HOST") == "1":
-            raise UserError(f"HOST=1 tests the kernel of this machine: leave out {CONTAINER}")
+            raise UserError(f"HOST=1 tests the kernel of this machine, so it needs no container: leave out {CONTAINER}")
         chosen = settings.from_environment({"O": str(RESULTS), **environ})
         if chosen.kdir and not chosen.kdir.is_dir():
             raise UserError(f"KDIR={chosen.kdir}: there is no such folder")

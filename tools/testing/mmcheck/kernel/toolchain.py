@@ -150,7 +150,7 @@ SAME = (
 """Packages that have the same name for all package managers."""
 
 MANAGERS = {"dnf": ("dnf install", FEDORA), "pacman": ("pacman -S", ARCH_LINUX)}
-"""For each package manager except apt-get: its command that installs packages, and its names of the packages."""
+"""For each package manager except apt-get: its command to install packages, and its package names."""
 
 BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
 """Programs and files that every kernel build needs."""

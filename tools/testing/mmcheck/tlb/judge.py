@@ -128,7 +128,7 @@ def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdic
         progress.say(f"boot of the unmodified kernel, suites {suite}: {verdict.state}, {verdict.seconds} s")
         if verdict.state != "survived":
             why = ", ".join(verdict.rules) or verdict.why
-            raise UserError(f"the boot of the unmodified kernel must pass, suites {suite}: {why}")
+            raise UserError(f"the unmodified kernel must pass the suites {suite}, but: {why}")
     for one in mistakes:
         changed = machine.out / "Image"
         if one.apply(image, known, changed):
@@ -203,7 +203,7 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
             progress.say(f"boot with no mistake enabled, {tests}: {verdict.state}, {verdict.seconds} s")
             if verdict.state != "survived":
                 why = ", ".join(verdict.rules) or verdict.why
-                what = f"the boot with no mistake enabled must pass, {tests}"
+                what = f"with no mistake enabled, the kernel must pass {tests}"
                 raise UserError(f"{what}: {why}; see {machine.out}")
         for name, number in kernel.number.items():
             one = by_name[name]

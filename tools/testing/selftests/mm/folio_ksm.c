@@ -28,7 +28,7 @@
 #include "folio_listen.h"
 #include "folio_state.h"
 
-/* Documentation/admin-guide/mm/pagemap.rst; all protections of userfaultfd share one bit. */
+/* See Documentation/admin-guide/mm/pagemap.rst. All protections by userfaultfd share this bit. */
 #define PM_UFFD BIT_ULL(57)
 
 /* include/uapi/linux/userfaultfd.h of 7.3 */

@@ -8,7 +8,7 @@
  * write-protected, even next to a writable page. A write to a page that the
  * parent alone owns costs no fault. The kernel does not treat the entries of
  * PROT_NONE pages as a folded block. So when the test marks the folio of these
- * pages as idle, the entries of other memory next to them do not become old.
+ * pages as idle, neighbouring entries of other memory do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* folio_walk: the rows of calls on files; a part of folio_walk_calls.c. */
+/* folio_walk: the table rows for calls on files, as a part of folio_walk_calls.c. */
 #ifndef FOLIO_WALK_FILE_H
 #define FOLIO_WALK_FILE_H
 

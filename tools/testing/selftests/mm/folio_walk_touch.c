@@ -174,7 +174,7 @@ void walk_check_content(uint32_t at, uint32_t len)
 			continue;
 		got = walk_peek(i, words);
 		/*
-		 * After the kernel has freed a page of MADV_FREE, the page is
+		 * MADV_FREE allows the kernel to free the page. Then the page is
 		 * missing.
 		 */
 		if (got == SIGBUS && p->flags & LAZY && p->flags & MISS) {

@@ -35,7 +35,8 @@
 enum { SAME_PAGE, OTHER_PAGE, NO_PAGE };
 
 /*
- * A page in its own address range, and the pages that become its page tables.
+ * A page in its own address range, and the pages that become the page tables
+ * of this range.
  */
 struct hugetlb_fork_page {
 	size_t size;

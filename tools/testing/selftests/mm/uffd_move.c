@@ -2,11 +2,11 @@
 /*
  * UFFDIO_MOVE treats a protected page in swap as it treats a protected page in memory.
  *
- * Proves: if a protected page is in swap, it is protected at its new place
- * under the same conditions as a page in memory. It is never protected at a
- * place that is not registered for write protection. The content is the same, a
- * write traps only if the page is protected, and no unprotected page becomes
- * protected.
+ * Proves: the rules of UFFDIO_MOVE for a protected page are the same if the
+ * page is in swap: it stays protected if a page in memory would. It is never
+ * protected at a place that is not registered for write protection. The content
+ * is the same, a write traps only if the page is protected, and no unprotected
+ * page becomes protected.
  *
  * How: the first half of a range of single pages is protected against writes. In some variants all
  * pages except the first page go to swap. UFFDIO_MOVE moves all pages one by one to a range that is
