@@ -94,7 +94,7 @@ def judge_variables(environ: Mapping[str, str]) -> None:
         selftests.chosen(selftests.programs(), environ["TESTS"])
         for name in ("IMAGE", "INITRD", "ONLY", "CPUS", "COMPARE"):
             if environ.get(name):
-                raise UserError(f"{name}= has no effect with TESTS=, which runs selftests in a separate virtual machine: leave it out")
+                raise UserError(f"{name}= is not for selftests, which TESTS= runs in a separate machine: leave it out")
 
 
 def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:

@@ -7,8 +7,9 @@
  * private mapping.
  *
  * How: a process repeats two steps. It writes to the last page of a private mapping, and truncates
- * the file so that the file ends before this page. Meanwhile another thread writes to the other pages of the
- * same mapping and drops them, which causes page faults. In the control there is no other thread.
+ * the file so that the file ends before this page. Meanwhile another thread writes to the other
+ * pages of the same mapping and drops them, which causes page faults. In the control there is no
+ * other thread.
  *
  * Does not prove: what truncation does to shared mappings, or to pages of the file.
  *
