@@ -76,7 +76,7 @@ class Bisection:
     judge:   tests the commit that is checked out
     memory:  the results of this and earlier processes
     tried:   the number of commits that this process has tried to test
-    without: the number of these commits without a verdict
+    without: the number of these commits that git bisect skips
     """
 
     def __init__(self, tree: checkout.Checkout, judge: Callable[[], Result], memory: Memory) -> None:
@@ -90,7 +90,6 @@ class Bisection:
                 self.tree.go(commit)
             self.memory.keep(commit, self.judge())
             self.tried += 1
-            self.without += bool(self.memory.found[commit].why)
         return self.memory.found[commit]
 
     def subject(self, commit: str) -> str:
@@ -99,7 +98,8 @@ class Bisection:
 
     def say(self, commit: str, word: str, tested: Result) -> None:
         """Print one line about a commit."""
-        why = f": {tested.why}" if tested.why else ""
+        why = tested.why or ("one of these tests did not run" if word == "skip" else "")
+        why = f": {why}" if why else ""
         print(f"{word:5} {tested.seconds:5.0f} s  {self.subject(commit)}{why}", flush=True)
 
     def ends(self, good: str, bad: str) -> list[str]:
@@ -129,8 +129,10 @@ class Bisection:
             if "only 'skip'ped commits left" in said:
                 return re.findall(r"^([0-9a-f]{40,})$", said, re.MULTILINE)
             commit = self.tree.git("rev-parse", "HEAD").strip()
+            before = self.tried
             tested = self.test(commit)
             word = term(tested, wanted)
+            self.without += word == "skip" and self.tried > before
             self.say(commit, word, tested)
             # git bisect ends with status 2 if all commits that remain cannot be tested.
             said = self.tree.git("bisect", word, accept=(0, 2))

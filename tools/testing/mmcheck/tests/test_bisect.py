@@ -90,6 +90,18 @@ def test_bisect_finds_the_commit_past_commits_that_do_not_build(user: User, hist
     assert state(history) == before
 
 
+def test_a_commit_on_which_a_test_does_not_run_has_no_verdict(user: User, history: Path) -> None:
+    git(history, "checkout", "-q", "-b", "other", "main~39")
+    for words in ("no-a", "fails-a"):
+        (history / "mm/memory.c").write_text(f"/* {words} */\n")
+        git(history, "commit", "-q", "-a", "-m", words)
+    done = bisect(user, "main~39", "other")
+    assert done.returncode == 125, done.stdout + done.stderr
+    assert re.search(r"^skip .* no-a: one of these tests did not run$", done.stdout, re.MULTILINE)
+    assert "one of these 2 commits is the first bad one" in done.stderr
+    assert "3 commits tried in " in done.stderr and "s, 1 of them without a verdict; " in done.stderr
+
+
 def test_bisect_names_all_candidates_if_it_cannot_tell(user: User, history: Path) -> None:
     done = bisect(user, "main~8", "main")
     assert done.returncode == 125, done.stdout + done.stderr
