@@ -33,7 +33,7 @@ WRITES = ("graft", "ungraft")
 """The commands that write to KDIR=."""
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/run", "/var")
-"""Folders that are not shared with the container, because it has its own."""
+"""Folders that are not shared with the container, because the container has its own folders with these names."""
 
 KEPT = (PASSED, FAILED, SKIPPED, NO_VERDICT, INTERRUPTED)
 

@@ -20,7 +20,7 @@ from ..kernel import toolchain
 from . import console, sandbox
 
 IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
-"""For each architecture, the kernel image in the build folder. This module boots no other architectures."""
+"""For each architecture, the kernel image in the build folder. This module boots only these architectures."""
 
 stop = threading.Event()
 """An interrupt sets this event, and then all boots end within a second."""
@@ -28,7 +28,7 @@ stop = threading.Event()
 PANIC = "Kernel panic - not syncing"
 
 LAST_WORDS = 20
-"""After an oops a kernel has this many seconds to print a verdict. KUnit does so even if the case's thread died."""
+"""After an oops, a kernel has this many seconds to print a verdict. KUnit prints it even if the case's thread died."""
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
 """The architectures on which selftests run, with Debian's names for them."""
 
 SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
-"""Programs in the machine's /bin, each with its package and the file in the package."""
+"""For each program in the virtual machine's /bin: its Debian package, and the path of the program in this package."""
 
 MEMORY = 2048
-"""Memory of the machine in MiB. Its swap device, a RAM disk, has an eighth of this size."""
+"""Memory of the machine in MiB. The machine's swap device, a RAM disk, is an eighth as large."""
 
 LEAST = {"64K": 4096}
 """The memory in MiB that a kernel with this page size needs to group free pages by mobility (six huge pages). With less

@@ -76,7 +76,7 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
         if isinstance(error, OSError) and error.errno in ROOM:
             where = error.filename or environ.get("O") or PROJECT / "out"
             what = f"{where}: {os.strerror(error.errno)}"
-            progress.say(f"{what}; free space or allow access there, or choose another O=", name)
+            progress.say(f"{what}; free some space or allow access there, or choose another O=", name)
             return NO_VERDICT
         what = " ".join(f"{type(error).__name__}: {error}".split())
         progress.say(f"no verdict, an unexpected error: {what}; see {_log(environ)}", name)

@@ -55,7 +55,7 @@ REFUSED = (
     *("os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.connect", "os.mkdir", "os.rename"),
     *("os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "os.chown", "os.truncate", "os.utime"),
 )
-"""Actions that Python reports before it does them, and that a dry run forbids."""
+"""Actions that a dry run forbids. Python reports each of them by an audit event before it performs the action."""
 
 
 class _Plan:

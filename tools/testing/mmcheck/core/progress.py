@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TextIO
 
 PLAIN_SECONDS = 15.0
-"""The number of seconds between two lines about the same work if there is no terminal."""
+"""The number of seconds between two lines about the same work if the output does not go to a terminal."""
 
 
 def say(message: str, who: str = "mmcheck") -> None:
@@ -34,7 +34,7 @@ def duration(seconds: float) -> str:
 
 
 FIRST_ESTIMATE = 60.0
-"""If the `pace` of the work is known, the lines show the remaining time after this many seconds."""
+"""After this many seconds, the lines also show the remaining time, if the `pace` of the work is known."""
 
 EVEN = ((0.0, 0.0), (1.0, 1.0))
 """The pace of work in which all steps take equally long."""

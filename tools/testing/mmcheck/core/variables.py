@@ -14,7 +14,7 @@ CONTAINER = "--container"
 """If this word precedes a verb, the verb runs in a container."""
 
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
-"""The variables with an option that needs no value."""
+"""The variables whose options need no value."""
 
 
 def check_switches(given: Mapping[str, str]) -> None:

@@ -166,7 +166,8 @@ def faults(sections: Sequence[Section]) -> list[str]:
             found += [f"{row.title}: no such mutant: {name}" for name in row.mutants if name not in mutants]
             if not (row.gap or row.none):
                 missed = [name for name in row.mutants if mutants.get(name)]
-                found += [f"{row.title}: no test notices mutant {name}; add a gap" for name in missed]
+                advice = "add a test, or list the mutant as a gap in properties.toml"
+                found += [f"{row.title}: no test notices mutant {name}; {advice}" for name in missed]
         wanted = range(1, section.last + 1)
         found += [f"{section.name} {n} is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1]
         found += [f"{section.name} {n}: no such row" for n in sorted({*seen, *cited} - set(wanted))]

@@ -24,7 +24,7 @@ from . import checked
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "## Unreleased\n"
 ARCH = "arm64"
-"""The default architecture of the selftests, without ARCH=."""
+"""The architecture of the selftests if ARCH= is not set."""
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ FEATURES: dict[str, tuple[Insertion | Replacement, ...]] = {
         ),
     ),
 }
-"""Features that the overlay can add to a tree, each with the edits that connect it to the kernel."""
+"""Features that the overlay can add to a tree, each with the edits that connect the feature to the kernel."""
 
 
 def overlay_files(project: Path = PROJECT) -> Iterator[str]:
@@ -207,7 +207,7 @@ class Journal:
         for name, digests in self.copied.items():
             path = tree / name
             if path.exists() and disk.digest(path.read_bytes()) not in digests:
-                raise UserError(f"{path} was changed since the graft; copy it to a safe place and delete it first")
+                raise UserError(f"{path} was changed since the graft; first copy it to a safe place, and delete it")
 
 
 def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
@@ -249,7 +249,7 @@ def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> 
     journal.copied = {name: digests[-1:] for name, digests in journal.copied.items() if name not in gone}
     journal.features = list(features)
     journal.save(tree)
-    return f"{tree}: grafted: {len(contents)} files were added, and lines in {len(texts)} other files"
+    return f"{tree}: grafted: {len(contents)} files were added, and lines were added to {len(texts)} other files"
 
 
 def ungraft(tree: Path) -> str:

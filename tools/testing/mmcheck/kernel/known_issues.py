@@ -33,16 +33,16 @@ from typing import Any
 from ..core.settings import PROJECT
 
 STALE = re.compile(r"known issue (\d+) is stale")
-"""A test prints this if it passed although a known issue predicts a failure."""
+"""A test prints this text if it passed although a known issue predicts a failure."""
 
 MET = re.compile(r"known issue (\d+): ")
-"""If a test met a known issue, the reason of its skip begins like this."""
+"""If a test met a known issue, it is skipped, and the reason of the skip begins with this text."""
 
 HARMS = {
     "memory": "data is lost, or a process accesses memory that it must not access",
     "state": "the kernel reports or stores wrong information",
     "speed": "memory or time is wasted",
-    "latent": "no code of this kernel triggers the bug, or today's CPUs ignore it",
+    "latent": "no code of this kernel triggers the bug, or the bug has no effect on today's CPUs",
 }
 
 TABLE = Path(__file__).parent / "known_issues.toml"

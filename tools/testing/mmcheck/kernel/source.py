@@ -38,7 +38,7 @@ OLDEST = (6, 12)
 """The oldest kernel that the suites are built for."""
 
 BATCHES = ("mm/internal.h", "folio_pte_batch"), ("mm/util.c", "folio_pte_batch")
-"""The files that may have the function that nearly all suites need. A tree without this function is too old."""
+"""The files in which a kernel may define the function that nearly all suites need. A tree without it is too old."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,8 @@ def unpack(deb: Path, target: Path) -> None:
 def no_space(folder: Path) -> UserError:
     """The error for a full disk."""
     return UserError(
-        f"no space left in {folder}: a kernel source takes 2 GB; free space, or use another place with XDG_CACHE_HOME"
+        f"no space left in {folder}: a kernel source needs 2 GB; "
+        "free some space, or choose another folder with XDG_CACHE_HOME"
     )
 
 
@@ -278,7 +279,7 @@ def generated(path: Path) -> list[str]:
     if not any((path / sign).exists() for sign in signs):
         return []
     if not shutil.which("git"):
-        raise UserError(f"KDIR={path} has build results in it, and only git can tell them from sources; install git")
+        raise UserError(f"KDIR={path} contains build results, and only git can tell them from sources; install git")
     # The .gitignore of a distribution may match the whole tree. The files below are still sources.
     sources = ("/*/", "/Kbuild", "/Kconfig", "/Makefile", "/COPYING", "/MAINTAINERS", ".gitignore", ".kunitconfig")
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--others", "--ignored"]

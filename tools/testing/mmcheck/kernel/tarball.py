@@ -30,7 +30,7 @@ PROGRAMS = {"xz": "xz", "txz": "xz", "gz": "gzip", "tgz": "gzip", "bz2": "bzip2"
 """For each suffix of a file, the program that unpacks it."""
 
 SECONDS = 60
-"""The number of seconds for which the network may be silent."""
+"""A download fails if no data arrives for this many seconds."""
 
 Beside = Callable[[str], bytes | None]
 """Takes the name of a file next to the tarball. Returns its content, or None if there is no such file."""
@@ -53,7 +53,7 @@ def unpacking(target: Path) -> Iterator[Path]:
 def judge(given: str) -> None:
     """Raise UserError if `given` cannot be a kernel. Nothing is fetched."""
     if not _is_git(given) and not SUFFIX.search(given.partition("#")[0]):
-        raise UserError(f"KERNEL={given}: give a tarball (.tar.xz, .tar.gz, ...), or a git URL (.git, or with #REF)")
+        raise UserError(f"KERNEL={given}: give a tarball (.tar.xz, .tar.gz, ...), or a git URL (*.git, or with #REF)")
     if "://" not in given and not Path(given).is_file():
         raise UserError(f"KERNEL={given}: there is no such file")
 
@@ -129,7 +129,7 @@ def _check(given: str, file: Path, beside: Beside) -> None:
     if expected := _checksum(file.name, beside):
         if archive.sha256(file) != expected:
             raise UserError(
-                f"KERNEL={given}: its SHA-256 differs from its checksum file; nothing was kept: fetch it again"
+                f"KERNEL={given}: its SHA-256 differs from the one in its checksum file; nothing was kept: try again"
             )
         checked.append("checksum")
     inner = re.sub(r"(?<=\.tar)\.\w+$", "", file.name)

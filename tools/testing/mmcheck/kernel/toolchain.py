@@ -69,7 +69,7 @@ ARCHITECTURES = {
         ),
     )
 }
-"""The architectures for which mmcheck installs a compiler and an emulator. Others need --cross_compile."""
+"""The architectures for which mmcheck installs a compiler and an emulator. Other architectures need --cross_compile."""
 
 ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
@@ -160,7 +160,7 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 
 
 BOX = f"./mmcheck {CONTAINER}"
-"""The beginning of a command that runs in a container, and needs no packages of this system."""
+"""The beginning of a command that runs in a container. Such a command needs no packages of this system."""
 
 BOXED = "MMCHECK_CONTAINER"
 """The environment variable that is set in the container. Its value is the default of O= there."""
@@ -274,7 +274,7 @@ def elsewhere(absent: Sequence[str]) -> str:
     """How to install programs and files on a machine without apt-get."""
     manager = next((program for program in MANAGERS if shutil.which(program)), None)
     if not manager:
-        return f"install these by the package manager of this system, or use {BOX}"
+        return f"install these with the package manager of this system, or use {BOX}"
     install, names = MANAGERS[manager]
     known: set[str] = set()
     unknown: list[str] = []

@@ -34,10 +34,10 @@ UNCHANGED = 900
 """Seconds for the boot without a mutant. It runs all cases, which takes minutes on a busy machine."""
 
 SECOND = 3
-"""If the kernel died or hung, at most this many other suites and selftests run. They may fail without killing it."""
+"""If the kernel crashed or hung, at most this many other suites and selftests run. They may fail without a crash."""
 
 AGAIN = 2
-"""The number of additional boots if a kernel dies before a suite begins."""
+"""The number of additional boots if a kernel crashes before a suite begins."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
@@ -70,7 +70,7 @@ class Session(Builder):
 
     name = ""
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
-    """For each file and function, the tests that noticed mutants before, best first. The file "" means any file."""
+    """For each file and function, the tests that noticed mutants earlier, best first. The file "" means any file."""
     kernel: Kernel | None = None
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
@@ -269,7 +269,7 @@ class Session(Builder):
             if not any(text != self.read(name) for name, text in files.items()):
                 results.append(Result(mutant.name, "survived", argument="changes nothing"))
                 continue
-            progress.say(f"{mutant.name} changes code outside of function bodies, so it gets its own kernel")
+            progress.say(f"{mutant.name} changes code outside of function bodies, so mmcheck builds a separate kernel")
             if not self.attempt(own_kernel(mutant, files, usual)):
                 results.append(Result(mutant.name, "does not build", harm=mutant.harm))
                 continue

@@ -202,7 +202,7 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
     lines.append(f"{len(found.idle)} suites notice only mutants that other suites notice too: {' '.join(found.idle)}")
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
-        lines.append(f"{len(cut)} mutants kill the kernel so often that not all cases ran: {' '.join(sorted(cut))}")
+        lines.append(f"{len(cut)} mutants crash the kernel so often that not all cases ran: {' '.join(sorted(cut))}")
     return "\n".join(lines)
 
 

@@ -47,7 +47,7 @@ def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Resu
 
 
 NOTHING = ("does not fit", "does not build")
-"""States that say nothing about the tests."""
+"""The states from which nothing follows about the tests."""
 
 
 def status(results: Sequence[Result]) -> int:
@@ -165,7 +165,7 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     answered = sample.answers(path)
     drawn = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample.draw(every)]
     judged = [mutant for mutant in drawn if chosen(mutant, only)]
-    progress.say(f"rules generate {len(every)} mutants; judging {len(judged)} random ones (seed {sample.SEED})")
+    progress.say(f"rules generate {len(every)} mutants; testing {len(judged)} random ones (seed {sample.SEED})")
     results = session.run(drawn, {mutant.name for mutant in judged})
     if not isinstance(session, guest_judge.BothSession):
         # No selftest ran. Drop "survived" if a selftest noticed the mutant in an earlier run.
@@ -182,7 +182,7 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     could = total.noticed + total.survived
     more = [
         f"the whole sample: {total.noticed} of {could} mutants noticed ({percent(total.noticed, could)}), "
-        f"{total.failing} by a failing test; {total.equivalent} more are equivalent; {len(verdicts)} were judged"
+        f"{total.failing} by a failing test; {total.equivalent} more are equivalent; {len(verdicts)} were tested"
     ]
     if score := by_hand(session):
         more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")

@@ -103,7 +103,7 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
         if found := kept.load():
             rows |= found
             continue
-        progress.say(f"{mutant.name} changes code outside of function bodies, so it gets its own kernel")
+        progress.say(f"{mutant.name} changes code outside of function bodies, so mmcheck builds a separate kernel")
         if not session.attempt(kernel):
             progress.say(f"{mutant.name} does not build and is left out")
             continue

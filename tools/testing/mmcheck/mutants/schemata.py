@@ -31,7 +31,7 @@ SWITCH = "mmcheck_mutant"
 """The variable that chooses the mutant, and the parameter that sets this variable."""
 
 REACHED = "mmcheck_reached"
-"""The array that notes which functions ran."""
+"""The array that records which functions ran."""
 
 _NAME = re.compile(r"(\w+)\s*\(")
 _NO_NAME = {"__attribute__", "__section", "__aligned", "__printf", "__releases", "__acquires", "__no_sanitize"}

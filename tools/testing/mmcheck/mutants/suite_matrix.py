@@ -21,16 +21,16 @@ from .killmatrix import Row
 from .mutated import Kernel, switch
 
 BOOTS = 6
-"""After this many deaths of the kernel, the remaining cases do not run with the mutant. Their verdicts are unknown."""
+"""After this many crashes of the kernel, the remaining cases do not run with the mutant. Their verdicts are unknown."""
 
 SILENCE = 15
 """A kernel counts as hung if it prints no line for this many seconds plus four times the usual time of the case."""
 
 FLOOD = 3000
-"""After this many lines without a verdict, the kernel counts as dead in the running case."""
+"""After this many lines without a verdict, the kernel counts as crashed in the running case."""
 
 SLOW, ENOUGH = 2.0, 2
-"""If ENOUGH quicker cases notice a mutant, cases that take more than SLOW seconds do not run with it."""
+"""If ENOUGH quicker cases notice a mutant, cases that take over SLOW seconds do not run with this mutant."""
 
 
 @dataclass

@@ -24,7 +24,7 @@ LISTS = {
     "s390": "linux-s390@vger.kernel.org",
     "um": "linux-um@lists.infradead.org",
 }
-"""The mailing list of an architecture. Each mail also goes to linux-mm."""
+"""The mailing list of each architecture. All mails also go to linux-mm."""
 CARDS = 40
 """At most this many failures have a card. Each further failure is one line, so that the page stays small."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..core import disk
 
 States = Mapping[str, Mapping[str, str]]
-"""`states[run][case]` is the first letter of the case's state."""
+"""`states[run][case]` is the first letter of the state of this case in this run."""
 
 
 @dataclass

@@ -29,10 +29,10 @@ ORIGIN = "mmcheck"
 ISSUE_VERSION = 1
 """KCIDB requires a version number for each issue. All known issues have this version."""
 EXCERPT = 16384
-"""The number of characters of a log that the schema allows."""
+"""The maximum number of characters that the schema allows for a log."""
 
 LARGEST = 4 << 20
-"""The largest size of a submission in bytes. mmcheck splits larger submissions, which servers refuse or drop."""
+"""The largest size of a submission in bytes. Servers refuse or drop larger ones, so mmcheck splits them."""
 
 STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP", results.KNOWN: "FAIL"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}

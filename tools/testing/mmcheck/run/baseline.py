@@ -22,10 +22,10 @@ from ..core import disk
 from ..core.errors import FAILED, PASSED, UserError
 
 NOTE = "baseline: "
-"""If a baseline does not accept a failure, it adds a line to the failure. The line begins like this."""
+"""The beginning of the line that is added to the output of a failure that the baseline does not accept."""
 
 FIXED = "fixed: "
-"""If a failure in the baseline no longer occurs, the case that passed gets a line that begins like this."""
+"""The beginning of the line that is added to the output of a case that passed although the baseline lists it."""
 
 KEYS = {"case": str, "why": str, "fails": int, "splat": bool, "arches": list, "pages": list}
 """The keys of an entry, and the type of each."""
@@ -140,7 +140,7 @@ class Baseline:
         if entry and same > entry.most:
             why = f"{same} failures match {entry.case}, but {self.file.name} accepts only {entry.most}"
         elif entry:
-            why = f"the kernel warned or died in {case.full}, but its entry in {self.file.name} has no splat = true"
+            why = f"the kernel warned or crashed in {case.full}, but its entry in {self.file.name} has no splat = true"
         elif listed and suite > listed:
             why = f"{suite} cases of {case.suite} fail, but {self.file.name} lists only {listed}"
         elif listed:

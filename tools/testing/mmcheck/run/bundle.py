@@ -59,5 +59,5 @@ def run(environ: Mapping[str, str]) -> int:
     session = SelftestRun(prepare(selftests.request(environ["ARCH"]), environ))
     with session.launch.hold():
         pack(session, environ.get("TESTS", ""), target)
-    progress.say(f"{target} has Image, initramfs.cpio.gz, xfs.img.gz and cmdline, and kselftest.tar.gz for boards")
+    progress.say(f"{target} contains Image, initramfs.cpio.gz, xfs.img.gz and cmdline, and kselftest.tar.gz for boards")
     return 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..core.errors import UserError
 
 TABLE = Path(__file__).parent / "matrix.toml"
-"""The table of flavours, and of the cells of `make matrix`."""
+"""The file with the flavours of kernels, and with the cells of `make matrix`."""
 
 
 NAME = "MMCHECK_CELL"

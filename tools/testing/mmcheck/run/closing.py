@@ -15,10 +15,10 @@ from ..kernel.toolchain import BOX, BOXED
 from . import baseline
 
 NAMED = 5
-"""At most this many failures are named; the log has all."""
+"""At most this many failures are named. The log lists all failures."""
 
 REASONS = 5
-"""At most this many reasons of skips are given; the log has all."""
+"""At most this many reasons of skips are given. The log lists all reasons."""
 
 NEW = "new failures (not known issues)"
 

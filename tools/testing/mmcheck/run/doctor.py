@@ -19,7 +19,7 @@ from ..kernel import identity, known_issues, probes, shadow, source, toolchain
 
 GIB = 1 << 30
 BUILD = 3
-"""The GiB of disk that the first run for an architecture needs for a source and a build."""
+"""The disk space in GiB that the first run for an architecture needs for a source and a build."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if sandbox.filters(toolchain.ARCHITECTURES["arm64"].emulator):
         yield Finding("sandbox", "has", "QEMU runs without network, and with a filter of system calls")
     else:
-        yield Finding("sandbox", "lacks", "QEMU is missing or lacks -sandbox: a broken kernel can do more harm")
+        yield Finding("sandbox", "lacks", "QEMU is missing or lacks -sandbox, so a broken kernel can do more harm")
     if os.geteuid() == 0:
         yield Finding("user", "lacks", "QEMU would run as root: use another user after the installation")
     cpus = os.cpu_count() or 1
@@ -121,7 +121,7 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
     for state, shows, what in (
         ("has", True, "their tests are skipped: KNOWN_ISSUES.md"),
         ("lacks", False, "their tests must pass"),
-        ("unknown", None, "mmcheck does not find the code that has these issues, so their tests must pass"),
+        ("unknown", None, "mmcheck does not find the faulty code of these issues, so their tests must pass"),
     ):
         numbers = [str(number) for number, value in shown.items() if value is shows]
         if numbers:

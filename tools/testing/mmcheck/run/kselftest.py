@@ -27,7 +27,7 @@ AUDITOR = "CONFIG_MM_AUDIT=y"
 """The option that AUDIT=1 needs."""
 
 AUDIT = "audit"
-"""The audit after each program is a case with this name."""
+"""The audit after each program is reported as a test case with this name."""
 
 
 def given(environ: Mapping[str, str], *more: str) -> list[str]:

@@ -29,7 +29,7 @@ TIMEOUT = 900
 """The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends the run earlier."""
 
 UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that is not on its last console"])
-"""The case that stands for a failure of an earlier boot. With --run_isolated each boot overwrites the console."""
+"""With --run_isolated, each boot overwrites the console. This case is reported for a failure in an earlier boot."""
 
 
 class Launch:
@@ -48,7 +48,7 @@ class Launch:
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
-        """Whether kunit.py prints to standard error. The command that calls it prints to standard output."""
+        """Whether kunit.py prints to standard error. The command that runs kunit.py prints to standard output."""
 
     def hold(self) -> AbstractContextManager[None]:
         """Keep other runs away from the kernel during the block."""

@@ -35,7 +35,7 @@ SCHEMA = "1.0"
 """The version of run.schema.json. A new field increases the second number. Any other change increases the first."""
 
 TESTS = ("kunit", "kselftest")
-"""The kinds of runs that have cases as results. Other commands have results in their own form, as `data`."""
+"""The kinds of runs whose results are cases. Other commands store their results in their own form, in `data`."""
 
 STATES = ("running", "passed", "failed", "skipped", "none")
 """The states of a run. "none" means no verdict; `why` has the reason."""

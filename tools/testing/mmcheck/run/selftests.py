@@ -17,7 +17,7 @@ FOLDER = f"{graft.SELFTESTS}/mm"
 
 
 SECONDS = 300
-"""Time limit of a program in seconds. The kselftest harness also gives each case a limit."""
+"""Time limit of a program in seconds. The kselftest harness also limits the time of each case."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ MACHINES = {
     "mte_ptrace": LARGE,
     "tlb_stale": Machine(cpus=2),
 }
-"""Programs and reproducers that need a different machine. Programs that need the same machine share a boot."""
+"""Programs and reproducers that the default machine does not suit. Programs that need the same machine share a boot."""
 
 
 def machine_of(name: str) -> Machine:

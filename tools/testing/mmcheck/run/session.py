@@ -30,7 +30,7 @@ _BROKEN = re.compile(r"^make[^:]*: \*\*\* \[(?:[^\]]*: )?(\S+)\] Error", re.MULT
 """The target that make could not build."""
 
 _ABOVE = re.compile(r"/\S*/\.\./(?=[\w./-]+:\d)")
-"""The build folder at the beginning of a source path. With ccache, it may belong to another checkout."""
+"""The build folder at the beginning of a source path. With ccache, this folder may belong to another checkout."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
 """Do not build modules: their build would follow our symbolic links, and write into the user's tree."""

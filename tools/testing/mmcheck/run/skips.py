@@ -190,7 +190,7 @@ def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
 
 
 NEWER = "KERNEL=7.3"
-"""If the `unskip` of a line is exactly this text, its cases need only a newer kernel."""
+"""If the `unskip` of a line is exactly this text, the cases of the line only need a newer kernel."""
 
 
 def summary(cases: Sequence[results.Case], lines: Sequence[Line], arch: str, environ: Mapping[str, str]) -> list[str]:

@@ -36,7 +36,7 @@ LEFT_OUT = {
     "hmm": "needs the module test_hmm",
     "page_frag": "needs the module page_frag_test",
 }
-"""Categories that do not run here, and why."""
+"""For each category of upstream tests that mmcheck does not run, the reason."""
 
 KNOWN = {
     "vmtests_hugevm.virtual_address_range": "older versions of the test reject each address above HIGH_ADDR_MARK",

@@ -32,11 +32,11 @@ from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""Options of the emulator: time is derived from the number of instructions, and memory holds 1 GiB and its copies."""
+"""Options of the emulator: it counts instructions to measure time, and its memory has room for 1 GiB and the copies."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
-"""Options for KVM, and the MiB that the suite clears at once under KVM. An emulator would take hours for this size."""
+"""Options for KVM, and the number of MiB that the suite clears at once. An emulator would take hours for this size."""
 
 BY_CALLS = "clearcpuid=erms,rep_good"
 """An option for x86_64. With it the kernel clears memory by calls of a function, which can be counted.

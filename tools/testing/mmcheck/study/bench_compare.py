@@ -33,7 +33,7 @@ def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         found = {}
     if not found:
-        raise UserError(f"{path}: no result of make bench (an O= folder, or a run.json in its runs/)")
+        raise UserError(f"{path}: no result of make bench; name an O= folder, or a run.json in its runs/")
     return found
 
 

@@ -29,7 +29,7 @@ from ..run.workspace import RunSpec, Workspace
 from . import child, selection
 
 KIND = "matrix"
-"""The kind of the records of cells, and of the record of a whole run."""
+"""The `kind` in the records of cells, and in the record of a whole run."""
 
 GIB_PER_BUILD = 4
 

@@ -96,7 +96,7 @@ def test_without_fails_a_name_is_no_glob() -> None:
 def test_a_kernel_that_warns_is_another_failure() -> None:
     cases = judged([Entry("s.a", "old"), Entry("s.b", "old", splat=True)], [bad("a", splat=True), bad("b", splat=True)])
     assert states(cases) == "failed known"
-    said = "baseline: the kernel warned or died in s.a, but its entry in known.toml has no splat = true"
+    said = "baseline: the kernel warned or crashed in s.a, but its entry in known.toml has no splat = true"
     assert baseline.notes(cases) == [said]
 
 

@@ -143,7 +143,7 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
     assert capsys.readouterr().out.splitlines()[-7:] == [
         "FAILED: 1 of 2 mutants noticed",
         "not noticed: swap_f_012345",
-        "the whole sample: 1 of 2 mutants noticed (50.0 %), 1 by a failing test; 0 more are equivalent; 2 were judged",
+        "the whole sample: 1 of 2 mutants noticed (50.0 %), 1 by a failing test; 0 more are equivalent; 2 were tested",
         "the catalogue: 9 of 10 noticed (90.0 %)",
         f"survivors: write into {tmp_path / '7.3-arm64.toml'} why each of them is harmless",
         "log: out/mutants (consoles)",

@@ -69,7 +69,11 @@ def test_what_is_in_step_has_no_faults() -> None:
             "thing 3: the table calls it measured, but",
         ),
         ([row("1, 2", ["suite.case"], mutants=("no_such",))], 2, "something: no such mutant: no_such"),
-        ([row("1, 2", ["suite.case"], mutants=("unseen",))], 2, "something: no test notices mutant unseen; add a gap"),
+        (
+            [row("1, 2", ["suite.case"], mutants=("unseen",))],
+            2,
+            "something: no test notices mutant unseen; add a test, or list the mutant as a gap in properties.toml",
+        ),
     ],
 )
 def test_what_is_out_of_step_is_said(rows: Sequence[Row], last: int, fault: str) -> None:

@@ -173,7 +173,7 @@ def test_a_full_disk_is_named_and_left_clean(
         return 0
 
     assert command.run("x", body, {"O": str(tmp_path)}) == 125
-    said = f"x: {tmp_path}: No space left on device; free space or allow access there, or choose another O=\n"
+    said = f"x: {tmp_path}: No space left on device; free some space or allow access there, or choose another O=\n"
     assert capsys.readouterr().err == said
     assert list(tmp_path.iterdir()) == []
 
@@ -356,7 +356,7 @@ def test_install_no_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("dnf", "install with: sudo dnf install elfutils-libelf-devel flex gcc-aarch64-linux-gnu qemu-system-aarch64"),
         ("pacman", "install with: sudo pacman -S aarch64-linux-gnu-gcc flex libelf qemu-system-aarch64"),
-        ("", "install these by the package manager of this system, or use ./mmcheck --container"),
+        ("", "install these with the package manager of this system, or use ./mmcheck --container"),
     ],
 )
 def test_other_systems_are_not_told_of_apt(monkeypatch: pytest.MonkeyPatch, manager: str, said: str) -> None:

@@ -111,7 +111,7 @@ def test_a_checksum_is_checked(tar: Path, server: str, sources: Path, form: str)
     sources.mkdir()
     beside.write_text(form.format(sum="0" * 64, name=tar.name))
     for given in (f"{server}/{tar.name}", str(tar)):
-        with pytest.raises(UserError, match="its SHA-256 differs from its checksum file; nothing was kept"):
+        with pytest.raises(UserError, match="its SHA-256 differs from the one in its checksum file; nothing was kept"):
             tarball.obtain(given, sources)
         assert nothing_kept(sources)
 

@@ -53,7 +53,7 @@ class Verdict:
 
 
 CONFIG = ("CONFIG_ZONE_DEVICE=y", "CONFIG_DEVICE_PRIVATE=y")
-"""Additional options for code that moves pages to a device."""
+"""Additional Kconfig options: they build the code that moves pages to a device."""
 
 
 class Observed(Builder):

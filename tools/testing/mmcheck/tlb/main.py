@@ -29,7 +29,7 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The kind of the records of this command. The folder of its last boot, below O=, has the same name."""
+"""The `kind` in the records of this command. The folder of the last boot, below O=, has the same name."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose the kernel and the tests of the boot."""
@@ -94,7 +94,9 @@ def judge_variables(environ: Mapping[str, str]) -> None:
         selftests.chosen(selftests.programs(), environ["TESTS"])
         for name in ("IMAGE", "INITRD", "ONLY", "CPUS", "COMPARE"):
             if environ.get(name):
-                raise UserError(f"{name}= is not for selftests, which TESTS= runs in a separate machine: leave it out")
+                raise UserError(
+                    f"{name}= has no effect on selftests, which TESTS= runs in a separate virtual machine: leave it out"
+                )
 
 
 def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:

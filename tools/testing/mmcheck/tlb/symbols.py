@@ -22,7 +22,9 @@ HOOKS = {
     "exit_mmap": ("exit_mmap",),
     "exit_task": ("do_exit", "kthread_exit"),
 }
-"""For each hook of the plugin, the kernel functions that it watches. These functions have the same first arguments."""
+"""For each hook of the plugin, the kernel functions that the hook watches. Functions of one hook have the same first
+arguments.
+"""
 
 
 class Symbols:

@@ -2,17 +2,17 @@
 /*
  * The number of page faults when atomic instructions populate memory.
  *
- * Proves: a store faults once per folio. A load faults once per page or, in
- * huge pages, once per huge page. On arm64 an LSE atomic on memory that is not
- * mapped yet faults twice: first as a read, then as a write. If the kernel
- * decodes the instruction (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic
- * faults once. On arm64 a pair of a load-exclusive and a store-exclusive faults
- * twice in every kernel. On other architectures an atomic faults once. Private
- * hugetlb pages cause the same numbers of faults. On shared hugetlb pages every
- * operation faults once. Each operation leaves the right value in memory. The
- * pages are charged to the memory cgroup. An atomic still works if a uprobe is
- * set on it. The uprobe causes up to four more faults. On a CPU with EPAN the
- * atomic may also fault twice.
+ * Proves: a store faults once per folio. A load faults once per page. In huge
+ * pages, a load faults once per huge page. On arm64 an LSE atomic on memory
+ * that is not mapped yet faults twice: first as a read, then as a write. If the
+ * kernel decodes the instruction (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the
+ * atomic faults once. On arm64 a pair of a load-exclusive and a store-exclusive
+ * faults twice in every kernel. On other architectures an atomic faults once.
+ * Private hugetlb pages cause the same numbers of faults as other memory. On
+ * shared hugetlb pages every operation faults once. Each operation leaves the
+ * right value in memory. The pages are charged to the memory cgroup. An atomic
+ * still works if a uprobe is set on it. The uprobe causes up to four more
+ * faults. On a CPU with EPAN each atomic with a uprobe may fault twice.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). If QEMU emulates two CPUs, it reports the fault of an
@@ -231,8 +231,8 @@ TEST_F(atomic_fault, store)
 /*
  * [atomics 1-8, 12] A load from each page maps the zero page and costs one
  * fault per page. In huge pages a load maps the huge zero page and costs one
- * fault per huge page. hugetlb has no zero page: there a load allocates a
- * hugetlb page and costs one fault per hugetlb page.
+ * fault per huge page. hugetlb has no zero page, so a load allocates a hugetlb
+ * page and costs one fault per hugetlb page.
  */
 TEST_F(atomic_fault, load)
 {
@@ -269,10 +269,10 @@ TEST_F(atomic_fault, exclusives)
  * atomic on each page costs as many faults as a store. Otherwise the first
  * fault maps the zero page, and single pages cost two faults each. For larger
  * folios the case only checks that there are more faults than folios. The exact
- * number of faults depends on the kernel: newer kernels replace the huge zero
- * page with a huge page. [atomics 21] Each private hugetlb page costs two
- * faults: the first fault maps the page read-only. Shared hugetlb pages cost
- * one fault each in every kernel.
+ * number of faults depends on the kernel, because newer kernels replace the
+ * huge zero page with a huge page. [atomics 21] Each private hugetlb page costs
+ * two faults, because the first fault maps the page read-only. Shared hugetlb
+ * pages cost one fault each in every kernel.
  */
 TEST_F(atomic_fault, atomic)
 {
@@ -340,9 +340,9 @@ static size_t charged_by(struct __test_metadata *_metadata,
 
 /*
  * [atomics 48] An atomic on a page charges the page to the memory cgroup of the
- * process, as a store does. hugetlb pages belong to another controller: for
- * them the case only checks that an atomic and a store charge the same number
- * of pages.
+ * process, as a store does. Another cgroup controller counts hugetlb pages. For
+ * these pages the case only checks that an atomic and a store charge the same
+ * number of pages.
  */
 TEST_F(atomic_fault, charged)
 {
@@ -416,9 +416,9 @@ static unsigned long probe_hits(void)
  * out of line, at another address. The test calls the atomic once for each
  * page. Each call hits the uprobe once and leaves the right value in memory.
  * The uprobe causes at most four more faults. These faults copy the page that
- * contains the code, and map another page, from which the kernel executes the
- * atomic. This other page is execute-only. On a CPU with EPAN the kernel cannot
- * read the instruction there, so each atomic may fault twice.
+ * contains the code, and map another page. The kernel executes the atomic in
+ * this other page. User space may only execute this page. On a CPU with EPAN
+ * the kernel then cannot read the instruction, so each atomic may fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {

@@ -3,8 +3,7 @@
  * MADV_COLLAPSE on a memory file that already has a huge page.
  *
  * Proves: memory that fallocate() allocated is zero after MADV_COLLAPSE, and
- * keeps later writes. Pages that were written to stay dirty, so reclaim does
- * not drop them.
+ * keeps later writes. Written pages stay dirty, so reclaim does not drop them.
  *
  * How: the file has one huge page. Either PTEs map this page, or no page table
  * maps it. MADV_COLLAPSE maps the page with one PMD. Then the test checks the
@@ -22,7 +21,7 @@
 #include "folio_pmd.h"
 #include "folio_state.h"
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack this constant. */
+/* From include/uapi/asm-generic/mman-common.h, since older headers lack this constant. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -70,7 +69,7 @@ FIXTURE_SETUP(collapse_shmem)
 	why = pages ? folio_settings(order_of(pages)) : NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
-	/* fallocate() uses this setting, and ignores the settings of each folio size. */
+	/* fallocate() uses this setting, and ignores the settings for individual folio sizes. */
 	ASSERT_EQ(0, write_text(FOLIO_THP "/shmem_enabled", "always"));
 	m->order = order_of(pages);
 	m->room_bytes = 3 * bytes(pages);
@@ -124,12 +123,12 @@ static void fill(const struct memory *m)
 }
 
 /*
- * fallocate() allocates a huge page that no process has used. The whole page is
- * zero. The process writes to the whole page. The written content must still be
- * there after an access through another mapping. Known issue 67: MADV_COLLAPSE
- * maps the page without clearing it, so the page still holds old content of
- * other processes. The access through the other mapping then clears the page,
- * and all writes are lost.
+ * fallocate() allocates a huge page for the file. The process finds only zeros
+ * in this page, and then writes to the whole page. The written content must
+ * still be there after an access through another mapping. Known issue 67:
+ * MADV_COLLAPSE maps the page without clearing it, so the page still holds old
+ * content of other processes. The access through the other mapping then clears
+ * the page, and all writes are lost.
  */
 TEST_F(collapse_shmem, fallocated_memory_is_zero)
 {
@@ -180,7 +179,7 @@ TEST_F(collapse_shmem, written_pages_stay)
 	ASSERT_EQ(0, munmap(self->other, length));
 	ASSERT_TRUE(map_pages(m, m->at));
 	ASSERT_EQ(0, madvise(m->at, length, MADV_NOHUGEPAGE));
-	/* Each page needs a PTE: a write to a page without a PTE would mark the folio dirty. */
+	/* Each page needs a PTE, because a write to a page without a PTE marks the folio dirty. */
 	for (unsigned int page = 0; page < m->pages; page++)
 		read_byte(m->at + bytes(page));
 	fill(m);

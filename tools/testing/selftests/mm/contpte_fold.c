@@ -3,10 +3,10 @@
  * Which blocks of a folio stay folded when a system call changes some pages.
  *
  * Proves: perf (PERF_SAMPLE_DATA_PAGE_SIZE) sees the contiguous bit on fresh
- * memory in large folios. A system call on some pages changes only these pages.
- * The call unfolds each block that it changes only in part, and no other block.
- * A call that only splits the VMA unfolds no block. After each call, every page
- * has the right content.
+ * memory in large folios. A system call on a range of pages changes only these
+ * pages. The call unfolds each block that it changes only in part, and no other
+ * block. A call that only splits the VMA unfolds no block. After each call,
+ * every page has the right content.
  *
  *             block 0         block 1         block 2         block 3
  *        |...............|...............|...............|...............|
@@ -17,8 +17,8 @@
  *   all                  xxxxxxxxxxxxxxxx
  *   many         xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
  *
- * The test makes each call at each of these ten places, each time on fresh
- * memory.
+ * The test makes each call once at each of these ten places, and maps fresh
+ * memory before every call.
  *
  * Does not prove: which TLB invalidations the calls cause (KUnit: vma_split and
  * the contpte suites count them).
@@ -144,8 +144,9 @@ static void check_page(struct __test_metadata *_metadata, const struct memory *m
 }
 
 /*
- * Make @call at each place, each time on fresh memory. After a call, check the
- * folding before the content, since a read can map a page again.
+ * Make @call once at each place, and map fresh memory before every call. After
+ * a call, check the folding before the content, since a read can map a page
+ * again.
  */
 static void at_each_place(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(contpte_fold) * self,
@@ -198,9 +199,9 @@ static void at_each_place(struct __test_metadata *_metadata,
 
 /*
  * [contpte 217] The test maps four blocks of fresh memory. Each page must be in
- * a folded block. In a folio of two blocks, the second block begins in the
- * middle of the folio. The test only reads the XFS file, so fault-around maps
- * the file in whole blocks.
+ * a folded block. This includes the second block of a folio, which begins in
+ * the middle of the folio. The test only reads the XFS file, so fault-around
+ * maps the file in whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {
@@ -436,9 +437,9 @@ TEST_F(contpte_fold, mprotect_whole_and_back)
 }
 
 /*
- * [contpte 224] mremap() moves all four blocks to a new address. If this
- * address is aligned to the size of a block, the blocks are folded. If it is
- * one page above an aligned address, no block is folded.
+ * [contpte 224] mremap() moves all four blocks to a new address. If the new
+ * address is aligned to the size of a block, the blocks are folded. If the new
+ * address is one page above an aligned address, no block is folded.
  */
 TEST_F(contpte_fold, mremap_whole)
 {
@@ -471,8 +472,8 @@ TEST_F(contpte_fold, mremap_whole)
 /*
  * [contpte 203] The test unmaps half a block, maps it again and accesses each
  * of its pages. It does this 100 times, at different places in the four blocks.
- * Each time these pages have the right content. In the end all pages have the
- * right content, and Rss counts each page of anonymous memory once.
+ * After each round these pages have the right content. In the end all pages
+ * have the right content, and Rss counts each page of anonymous memory once.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
 {

@@ -7,7 +7,8 @@
  * fault, and all pages of the block count as referenced.
  *
  * The virtual machine of this program has a CPU without FEAT_HAFDBS. CPUs with
- * FEAT_HAFDBS take no such fault, and the program skips its case there.
+ * FEAT_HAFDBS do not fault on old entries, and the program skips its case
+ * there.
  *
  * Does not prove: the value of the entries (KUnit: contpte_access,
  * contpte_young).
@@ -111,9 +112,9 @@ FIXTURE_TEARDOWN(contpte_old)
 
 /*
  * Make all blocks old. In each block, read page @page first, and then all
- * pages. Returns whether each block cost one fault, and all pages of the block
- * are referenced. The other memory of the process is old too, so an access to
- * it can cause one more fault.
+ * pages. Returns true if each block cost one fault and all pages of the blocks
+ * are referenced. An access to other memory of the process can cause one more
+ * fault, since this memory is old too.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {
@@ -134,7 +135,7 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
  * read faults, and then the whole block is referenced. The test repeats this 16
  * times, and each time it reads a different page of the block first. An access
  * to other memory can cause one more fault, so the test makes up to ten tries
- * for each of these 16 pages. One successful try is enough.
+ * for each of these pages. One successful try is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations on a folio that depend on whether the kernel considers it shared:
- * advice on part of a large folio, khugepaged, and moves of KSM pages.
+ * Some operations depend on whether the kernel considers a folio shared: advice
+ * on part of a large folio, khugepaged, and moves of KSM pages.
  *
  * Proves: advice on part of a folio splits the folio if the kernel considers it
  * private to one process. Otherwise advice changes nothing. Advice on a whole
- * folio splits no folio, except for MADV_PAGEOUT in a kernel that can swap only
- * single pages. Linux 6.15 and later track at most two of the processes that
- * map a folio. These kernels consider a folio shared even if only a third
- * process still maps it. Older kernels look only at the first page of the
- * folio. They miss a process that maps only later pages. khugepaged counts
- * shared pages exactly. A KSM page that one process maps twice counts as
- * shared. The zero page never counts as private. The memory of other processes
- * always keeps its content.
+ * folio does not split it. The exception is MADV_PAGEOUT in a kernel that can
+ * swap only single pages. Linux 6.15 and later track at most two of the
+ * processes that map a folio. These kernels consider a folio shared even if
+ * only a process that they do not track still maps it. Older kernels look only
+ * at the first page of the folio. They overlook a process that maps only later
+ * pages. khugepaged counts shared pages exactly. A KSM page that one process
+ * maps twice counts as shared. The zero page never counts as private. The
+ * memory of other processes always keeps its content.
  *
  * Does not prove: how the kernel counts mappings (KUnit: folio_mapped_*).
  *

@@ -196,8 +196,8 @@ static bool take(struct memory *m, enum way how, int order, unsigned int folios,
 }
 
 /*
- * Whether every kernel allocates folios of this order, if it allocates memory
- * in this way. For fallocate() and write(), older kernels use only single pages
+ * Whether every kernel uses folios of this order when it allocates memory in
+ * this way. For fallocate() and write(), older kernels use only single pages
  * and huge pages.
  */
 static bool in_folios(enum way how, int order)
@@ -269,8 +269,8 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 /*
  * [clearing 23, 24] Anonymous memory is zero after a first write. This write
  * goes to one page of each folio. The test repeats this with up to ten
- * different pages, at the start, middle and end of the folio. These are the
- * pages at which the kernel begins or ends a cleared range.
+ * different pages, at the start, middle and end of the folio. The kernel begins
+ * or ends a cleared range at these pages.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {

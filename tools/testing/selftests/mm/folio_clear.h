@@ -10,7 +10,7 @@
 
 #include "folio_util.h"
 
-/* The offset of a byte in a page that is neither the first nor the last byte. */
+/* The offset of a byte within a page. This byte is neither the first nor the last. */
 #define FOLIO_CLEAR_INSIDE 1234
 
 /* A test makes at most this many tries to get the frames that it filled before. */
@@ -31,10 +31,11 @@ static inline int order_of_size(enum folio_size size)
  *	is likely to get the freed frames again
  *
  * Each CPU keeps freed huge pages in a list, and the next allocation of a huge
- * page takes one from there. A freed folio that is larger than 8 MiB, but
+ * page takes one from this list. A freed folio that is larger than 8 MiB, but
  * smaller than a huge page, is merged with the free memory around it. The next
  * allocation then gets other frames. Such folios exist only with base pages
- * larger than 4K. The machine has too little memory for a huge page of 512 MiB.
+ * larger than 4K. The virtual machine has too little memory for huge pages of
+ * 512 MiB.
  */
 static inline const char *clear_settings(int order)
 {
@@ -46,7 +47,7 @@ static inline const char *clear_settings(int order)
 	return why;
 }
 
-/* How many folios fit into @room bytes; at least 1. */
+/* The number of folios that fit into @room bytes, but at least 1. */
 static inline unsigned int folios_in(unsigned long room, int order)
 {
 	return bytes(1UL << order) < room ? room / bytes(1UL << order) : 1;

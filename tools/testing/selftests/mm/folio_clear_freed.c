@@ -11,8 +11,8 @@
  * How: as in folio_clear. The virtual machine of this program boots with
  * init_on_free=1.
  *
- * Does not prove: that the kernel clears memory as soon as it is freed. No
- * process can see free memory. The option page_poison=1 switches off
+ * Does not prove: that the kernel clears memory as soon as it is freed, because
+ * no process can see free memory. The option page_poison=1 switches off
  * init_on_free and init_on_alloc. To test page_poison=1, boot once more with
  * KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
  *

@@ -12,10 +12,10 @@
  * How: the hugetlb pool has exactly as many pages as a case uses. So each
  * allocation of the case gets the same pages again, and pagemap confirms this.
  * Each buffer of the CMA heap takes three quarters of the CMA area, and the
- * test frees each buffer before it allocates the next one. So two buffers in a
- * row share at least half of the area. The virtual machine reserves a page of 1
- * GiB and a CMA area at boot. On other machines use hugepagesz=1G hugepages=1
- * and cma=32M on the kernel's command line.
+ * test frees each buffer before it allocates the next one. So two successive
+ * buffers share at least half of the area. The virtual machine reserves a page
+ * of 1 GiB and a CMA area at boot. On other machines use hugepagesz=1G
+ * hugepages=1 and cma=32M on the kernel's command line.
  *
  * Does not prove: the order in which pages are cleared (KUnit:
  * folio_zero_order).
@@ -49,8 +49,8 @@ FIXTURE(folio_clear_pool)
 };
 
 /*
- * @rank numbers the hugetlb sizes, from 0 for the smallest. On arm64 with 4K
- * pages the sizes are 64K, 2M, 32M and 1G.
+ * @rank is the index of a hugetlb size, and index 0 is the smallest size. On
+ * arm64 with 4K pages the sizes are 64K, 2M, 32M and 1G.
  */
 FIXTURE_VARIANT(folio_clear_pool)
 {

@@ -2,9 +2,9 @@
 /*
  * Two threads that fault on the same new folio at once.
  *
- * Proves: if each thread allocates a folio, the kernel keeps one and frees the
- * other. The kept folio contains the writes of both threads, and zeros
- * everywhere else. Its frames held other bytes before.
+ * Proves: if each thread allocates a folio, the kernel keeps one folio and
+ * frees the other folio. The kept folio contains the writes of both threads,
+ * and zeros everywhere else. Its frames held other bytes before.
  *
  * How: the threads wait for each other without sleeping, then write. A round
  * counts if both threads took a fault. If no round counts, the case is skipped.
@@ -124,8 +124,8 @@ static long free_memory(void)
  * the first byte, and one to the last byte. The rounds take up to 10 seconds in
  * all. After each round one folio is mapped. It contains both written bytes,
  * and zeros everywhere else. If each thread allocated a folio, the kernel frees
- * the second one, so free memory does not shrink. If the two threads never
- * fault in the same round, the case is skipped.
+ * one of the two folios, so free memory does not shrink. If the two threads
+ * never fault in the same round, the case is skipped.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {

@@ -117,8 +117,8 @@ static bool make_hole(const struct memory *m, unsigned int first, unsigned int p
 }
 
 /*
- * The first page with wrong content, or -1. The @pages pages from page @first
- * on are missing, so they must read as zeros.
+ * The first page with wrong content, or -1. @pages pages, starting at page
+ * @first, are missing, so they must read as zeros.
  */
 static int wrong_page(const struct memory *m, const char *at, unsigned int first,
 		      unsigned int pages)
@@ -250,10 +250,10 @@ TEST_F(folio_collapse, watched_hole)
 }
 
 /*
- * A file is mapped twice. The first collapse makes the huge page of the file.
- * In the second mapping, PTEs still map these pages. The second collapse
- * replaces these PTEs with one PMD. RssShmem of the process counts each page
- * once for each mapping, before and after.
+ * A file is mapped twice. The first collapse makes one huge page of the file.
+ * In the second mapping, PTEs map this huge page until the second collapse
+ * replaces them with one PMD. RssShmem of the process counts each page once for
+ * each mapping, before and after the second collapse.
  */
 TEST_F(folio_collapse, second_mapping)
 {
@@ -277,9 +277,9 @@ TEST_F(folio_collapse, second_mapping)
 }
 
 /*
- * The test moves all pages to each of two nodes in turn, and collapses them.
- * The huge page is on the node of its pages, even if the CPU prefers the other
- * node for new memory.
+ * The test moves all pages to one node and collapses them, and then repeats
+ * this with the other node. The huge page is on the node of its pages, even if
+ * the CPU prefers the other node for new memory.
  */
 TEST_F(folio_collapse, stays_on_node)
 {
@@ -359,8 +359,8 @@ static void let_khugepaged(const struct memory *m, int order, unsigned int max_p
 }
 
 /*
- * max_ptes_none says how many missing pages khugepaged may fill. If one more
- * page is missing, khugepaged makes no huge page.
+ * max_ptes_none says how many missing pages khugepaged may fill. If the number
+ * of missing pages is larger by one, khugepaged makes no huge page.
  */
 TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests report how much work they did. If a loop, race, fold, swap or migration
- * never happened, a test that passes proves nothing.
+ * Tests report how much work they did. A test that passes proves nothing if its
+ * loop, race, fold, swap or migration never happened.
  */
 #ifndef FOLIO_DID_H
 #define FOLIO_DID_H

@@ -4,7 +4,7 @@
  *
  * Proves: if mprotect() makes clean and dirty pages writable in one batch,
  * fsync() writes later changes of all these pages to the disk. After writeback,
- * the kernel reports the next write to a page to the file system again.
+ * the kernel again notifies the file system of the next write to a page.
  *
  * How: O_DIRECT reads the content of the disk. /proc/kpageflags shows whether a
  * folio is dirty.
@@ -138,7 +138,8 @@ static unsigned int dirty_folios(const struct memory *m)
 
 /*
  * Fill pages with new values. If @chosen is true, fill the pages that the round
- * chooses. Otherwise, fill all other pages. Returns the number of filled pages.
+ * chooses. If @chosen is false, fill the pages that it does not choose. Returns
+ * the number of filled pages.
  */
 static unsigned long fill(struct memory *m, unsigned char *values, unsigned int round,
 			  bool chosen)

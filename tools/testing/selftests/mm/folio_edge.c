@@ -180,7 +180,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
 		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
-	/* Join the group: its memory.reclaim reclaims only pages of the group. */
+	/* Join the group, since its memory.reclaim reclaims only pages of the group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct memory m;

@@ -88,8 +88,8 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 	}
 	while (n--) {
 		/*
-		 * Later children inherited these descriptors too, but they have
-		 * exited.
+		 * Later children inherited these descriptors too, but these
+		 * children have exited.
 		 */
 		close(go[n][0]);
 		close(go[n][1]);
@@ -259,8 +259,8 @@ TEST_F(folio_exclusive, write_to_last_page)
 
 /*
  * [mapped 34] The process that filled the folio exits, and then its child
- * writes to each page. The child is the only owner now. The kernel reuses or
- * copies the child's pages as it does for the parent in write_after_child.
+ * writes to each page. The child is the only owner now. The same kernels as in
+ * write_after_child reuse the pages, and the other kernels copy them.
  */
 TEST_F(folio_exclusive, write_after_parent)
 {
@@ -298,9 +298,9 @@ TEST_F(folio_exclusive, write_after_parent)
 }
 
 /*
- * [mapped 42] While a child maps a page too, move_pages() fails with -EACCES
- * and does not move it. After the child has exited, move_pages() moves the
- * page.
+ * [mapped 42] While a child also maps a page, move_pages() does not move the
+ * page and reports -EACCES for it. After the child has exited, move_pages()
+ * moves the page.
  */
 TEST_F(folio_exclusive, move_pages)
 {
@@ -405,10 +405,10 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 45] [bug B31] The parent maps a huge page by one PMD, and a child
- * maps only the even pages, by PTEs. pagemap must report for each page
- * separately whether this page is exclusive. Known issue 11: pagemap reports
- * the state of the first page for all pages.
+ * [mapped 45] [bug B31] In the parent, one PMD maps a huge page. In a child,
+ * PTEs map only the even pages of this huge page. pagemap must report for each
+ * page separately whether this page is exclusive. Known issue 11: pagemap
+ * reports the state of the first page for all pages.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)
 {

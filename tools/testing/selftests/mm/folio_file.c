@@ -68,8 +68,8 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 
 /*
  * [contpte 188] The test writes to one page of a fully mapped block. Then it unmaps and syncs the
- * file, and drops all pages of an XFS file from the page cache. The file has the new byte, and the
- * old bytes in all other pages. The test repeats this for each page.
+ * file. If the file is on XFS, the test also drops all its pages from the page cache. The file has
+ * the new byte, and the old bytes in all other pages. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -236,8 +236,8 @@ TEST_F(folio_file, end_within_folio)
 
 /*
  * Truncate the file in the middle of its first folio. The kernel cannot split
- * the folio, since a pipe holds a page of it. A fault on a page before the new
- * end must map no page past the end.
+ * the folio, since a pipe holds a reference to one of its pages. A fault on a
+ * page before the new end must map no page past the end.
  */
 static void check_end_within_pinned_folio(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -246,7 +246,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	size_t length = bytes(m->pages);
 	int ends[2];
 
-	/* The folio must be dirty: the kernel would drop all pages of a clean folio. */
+	/* The folio must be dirty, since the kernel would drop all pages of a clean folio. */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));
 	ASSERT_EQ(bytes(1), vmsplice(ends[1], &page_0, 1, 0));
@@ -285,9 +285,9 @@ TEST_F(folio_file, end_within_pinned_folio)
 }
 
 /*
- * [bug B18] The test drops one page of a mapped folio and writes to it. The
- * fault cannot map the whole folio, since its other pages are still mapped. It
- * must map this page, and not repeat forever. The test does this for each page.
+ * [bug B18] For each page of a mapped folio, the test drops this page and
+ * writes to it. The fault cannot map the whole folio, since the other pages are
+ * still mapped. The fault must map this page, or it would repeat forever.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -425,8 +425,8 @@ struct mapped {
 };
 
 /*
- * Whether all pages are present in the same frames as before, and the number of
- * mappings of each page is larger by @more.
+ * Whether all pages are still in the same frames, and each page has @more more
+ * mappings than before.
  */
 static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
 {

@@ -84,11 +84,11 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 }
 
 /*
- * [bug B16] 16 folios lie across the ends of page tables. The hinting fault of
- * one half of a folio makes only the entries in its own table accessible. A
- * kernel that runs past the end of a table changes the next page in memory. So
- * the test allocates 17 tables in a row. Then the next page in memory is likely
- * to be the next table.
+ * [bug B16] 16 folios lie across the ends of page tables. A hinting fault in
+ * one half of a folio makes entries accessible only in the table of this half.
+ * A kernel that runs past the end of a table changes the next page in memory.
+ * So the test allocates 17 tables in a row. Then the next page in memory is
+ * likely to be the next table.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 {
@@ -146,7 +146,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 /*
  * One page table maps the lowest addresses. Another page table lies just before
  * it in memory. lowest_try() tries to make the kernel change this other table.
- * The struct counts the results.
+ * This struct counts the results of all tries.
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */
@@ -224,12 +224,13 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 
 /*
  * The last pages of a folio are at the lowest addresses, so its first pages
- * would be below address 0. The hinting fault of one of the last pages must not
- * change the page table that lies before their own table in memory. That other
- * table maps one of the first pages of the same folio read-only. If the kernel
- * changes that table, this page becomes accessible and writable. Known issue
- * 14: the kernel changes the other table. With base pages larger than 4K no try
- * has found two adjacent tables, so the case is skipped.
+ * would be below address 0. In physical memory, another page table lies before
+ * the table of the last pages. This other table maps one of the first pages of
+ * the same folio read-only. A hinting fault of one of the last pages must not
+ * change the other table. If the kernel changes it, the page that it maps
+ * becomes accessible and writable. Known issue 14: the kernel changes the other
+ * table. With base pages larger than 4K no try has found two adjacent tables,
+ * so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
@@ -311,8 +312,8 @@ FIXTURE_TEARDOWN(hinting_huge_page)
  * one variant, munmap() of one page splits only the mapping. In the other
  * variant, a write to debugfs splits the folio. The new entries are accessible,
  * so no page costs a hinting fault. After munmap(), all blocks that do not
- * contain the unmapped page are folded at once. All pages are writable, and the
- * last page keeps its frame.
+ * contain the unmapped page are folded immediately. All pages are writable, and
+ * the last page keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {

@@ -6,7 +6,7 @@
  * for MADV_PAGEOUT in a kernel that cannot swap huge pages. Advice on part of
  * the huge page splits it, and takes effect only for this part. While another
  * process maps the huge page, advice changes nothing. MADV_HWPOISON poisons
- * each page of its range. This holds for a large folio and for single pages.
+ * each page of its range, in a large folio and in single pages.
  *
  * Does not prove: the effect of advice on folios that PTEs map (folio_advice
  * does), or of splits for other reasons (pmd_split does).
@@ -48,9 +48,9 @@ static bool is_huge(const struct memory *m)
 }
 
 /*
- * Let a child make the huge page active. After mprotect() of one page, entries
- * of a page table map the huge page in the child. A read of /proc/self/mem then
- * marks a page as accessed. Returns whether the huge page is active.
+ * Let a child make the huge page active. The child calls mprotect() on one
+ * page, so that PTEs map the huge page in the child. A read of /proc/self/mem
+ * then marks a page as accessed. Returns whether the huge page is active.
  */
 static bool make_active(const struct memory *m)
 {
@@ -139,8 +139,8 @@ TEST_F(folio_huge, part_cold)
 }
 
 /*
- * MADV_PAGEOUT on the first quarter of the huge page takes only these pages out
- * of memory.
+ * MADV_PAGEOUT on the first quarter of the huge page takes only the pages of
+ * this quarter out of memory.
  */
 TEST_F(folio_huge, part_paged_out)
 {

@@ -6,13 +6,13 @@
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd. The protection is against writes (WP) or against all accesses
- * (RWP), and the next such access raises SIGBUS. Each page that was written to
- * stays soft-dirty. The same holds for single pages of zeros that KSM maps to
- * the zero page. If MADV_UNMERGEABLE gives each page its own frame again, each
- * page keeps its content and its protection. The process and the machine count
- * the pages that KSM maps to the zero page (ksm_zero_pages). These counts are
- * right after UFFDIO_MOVE, and after fork(), even if the child does not inherit
- * all pages.
+ * (RWP), and the next access of this kind raises SIGBUS. Each written page
+ * stays soft-dirty. All this also holds if KSM replaces single pages of zeros
+ * with the zero page. If MADV_UNMERGEABLE gives each page its own frame again,
+ * each page keeps its content and its protection. The kernel counts the pages
+ * that KSM replaced with the zero page, for each process and for the machine
+ * (ksm_zero_pages). These counts are right after UFFDIO_MOVE, and after fork(),
+ * even if the child does not inherit all pages.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. Then pagemap shows which
@@ -110,7 +110,7 @@ static bool has_soft_dirty(char *at)
 /* Map two folios, or single pages if @zeros is true. Returns NULL, or the reason for a failure. */
 static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
-	/* A split of a large folio would map pages of zeros to the zero page before KSM does. */
+	/* A split of a large folio would replace pages of zeros before KSM does. */
 	int order = zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
@@ -309,9 +309,9 @@ FIXTURE_TEARDOWN(ksm_unmerge)
 /*
  * KSM merges all pages of two folios, and then every second page is protected.
  * MADV_UNMERGEABLE must give each page its own frame. This includes the
- * protected pages, since the kernel copies them without an access by a program.
- * The protection stays, and an access raises SIGBUS. After the test removes the
- * protection, all pages have the right content.
+ * protected pages, because the kernel itself copies them, without an access by
+ * a program. The protection stays, and an access raises SIGBUS. After the test
+ * removes the protection, all pages have the right content.
  *
  * Known issue 46: the first page that is protected against all accesses, and all
  * pages after it, stay merged.
@@ -402,7 +402,7 @@ FIXTURE_TEARDOWN(ksm_moved)
 	memory_free(&self->to);
 }
 
-/* The number of pages of this process that KSM mapped to the zero page, or -1. */
+/* The number of pages of this process that KSM replaced with the zero page, or -1. */
 static long zero_pages(void)
 {
 	FILE *file = fopen("/proc/self/ksm_stat", "r");
@@ -418,9 +418,9 @@ static long zero_pages(void)
 }
 
 /*
- * KSM maps pages of zeros to the zero page, and UFFDIO_MOVE moves half of them.
- * After the process has discarded all memory, it has no page that KSM mapped to
- * the zero page, so its count must be 0.
+ * KSM replaces pages of zeros with the zero page, and UFFDIO_MOVE moves half of
+ * them. After the process has discarded all memory, it has no pages of this
+ * kind, so its count must be 0.
  *
  * Known issue 47: the count still includes the pages that moved.
  */
@@ -499,7 +499,7 @@ FIXTURE_TEARDOWN(ksm_fork)
 	memory_free(&self->memory);
 }
 
-/* The number of pages of all processes that KSM mapped to the zero page. */
+/* The number of pages of all processes that KSM replaced with the zero page. */
 static long all_zero_pages(void)
 {
 	char value[32] = "-1";
@@ -509,10 +509,10 @@ static long all_zero_pages(void)
 }
 
 /*
- * KSM maps pages of zeros to the zero page, and the process forks. The child's count must be the
- * number of these pages that the child inherited. While the child is running, the count of the
- * machine must include the child's count. After all memory is discarded, the count of the machine
- * must be the same as before the test.
+ * KSM replaces pages of zeros with the zero page, and the process forks. The child's count must
+ * be the number of these pages that the child inherited. While the child is running, the count of
+ * the machine must include the child's count. After all memory is discarded, the count of the
+ * machine must be the same as before the test.
  *
  * Known issue 55: the child counts all pages of its parent. The pages that the child did not
  * inherit stay in the count of the machine.

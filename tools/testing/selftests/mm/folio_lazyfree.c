@@ -339,7 +339,10 @@ static void free_while_shared(struct memory *m)
 static void free_as_last(struct memory *m)
 {
 	merge_and_leave_one(m, false);
-	/* The second call empties the CPU's list of pages that become lazyfree. */
+	/*
+	 * MADV_FREE puts the page into a list of the CPU. The second call
+	 * empties this list and so makes the page lazyfree.
+	 */
 	if (madvise(m->at, bytes(1), MADV_FREE) || madvise(m->at, bytes(1), MADV_FREE))
 		_exit(1);
 }

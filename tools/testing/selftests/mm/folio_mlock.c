@@ -271,8 +271,8 @@ FIXTURE_TEARDOWN(mlock_twice)
 /*
  * The mapping @m is locked. Lock the mapping @other too, drop a page in its
  * middle, and unlock it. The missing page divides the entries of @other into
- * two runs. munlock() decrements the folio's count once for each run. The folio
- * then has no mlocked flag, although @m is still locked.
+ * two ranges. munlock() decrements the folio's count once for each range. The
+ * folio then has no mlocked flag, although @m is still locked.
  */
 static void lose_count(struct __test_metadata *_metadata, struct memory *m, char *other)
 {
@@ -294,7 +294,7 @@ static void lose_count(struct __test_metadata *_metadata, struct memory *m, char
 /*
  * Two mappings of one memfd lock the same folio. After munlock() of the second
  * mapping the kernel's count of locks is too low. Reclaim must not take the
- * pages: it finds the lock of the first mapping, and sets the mlocked flag
+ * pages. It must find the lock of the first mapping, and set the mlocked flag
  * again. MADV_PAGEOUT of the second mapping must not take them either. After
  * the last munlock() MADV_PAGEOUT takes the pages.
  */
@@ -335,8 +335,8 @@ TEST_F(mlock_twice, munlock_of_two_runs)
  * Two mappings of one memfd lock the same folio. The folio stays locked until
  * both locks are gone: munlock() removes the first lock, and munmap() removes
  * the second lock. The test maps all pages in both mappings before it locks
- * them, since Linux 6.12 does not count the lock of a large folio that a fault
- * maps.
+ * them, because Linux 6.12 does not count the lock if a fault maps a large
+ * folio into locked memory.
  */
 TEST_F(mlock_twice, locks_are_counted)
 {

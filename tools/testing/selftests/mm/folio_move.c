@@ -92,8 +92,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] The case swaps out one page of two folios, then reads all
- * pages. Each page has the right content. The case repeats this for each page.
+ * [contpte 219] For each page of two folios, the case swaps out this page and
+ * then reads all pages. Each page has the right content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -365,8 +365,8 @@ TEST_F(folio_move, migrate_keeps_referenced)
 	ASSERT_EQ(to, move_page(m->at, NULL));
 	after = smaps_pages(m->at, "Referenced");
 	/*
-	 * A huge page is the control: another kernel function writes its PMD,
-	 * and keeps the young bit.
+	 * Move a huge page too, as a control. Another kernel function writes
+	 * its PMD, and keeps the young bit.
 	 */
 	kept = huge_page_keeps_referenced();
 	EXPECT_NE(0, kept);
@@ -518,7 +518,7 @@ TEST_F(folio_move, lazyfree_pinned)
 #define GROUP "/sys/fs/cgroup/folio_move"
 /*
  * The memory limit of the group in pages. The kernel charges some pages in
- * advance, so the limit must be larger than their number.
+ * advance, so the limit must be larger than the number of these pages.
  */
 #define PRESSURE 2048
 
@@ -538,11 +538,12 @@ static unsigned long counted(const char *name)
 }
 
 /*
- * [contpte 229] A process uses three times as much memory as its control group
- * allows, in large folios. It checks and rewrites pages in random order, so
- * most pages go to swap and come back. Each write stores different content, and
- * a page always has the content of its last write. The process reads a page
- * before it writes to it, so the page is clean when it comes back from swap.
+ * [contpte 229] A process uses large folios, which need three times as much
+ * memory as its control group allows. It checks and rewrites pages in random
+ * order, so most pages go to swap and come back. Each write stores different
+ * content, and a page always has the content of its last write. The process
+ * reads a page before it writes to it, so the page is clean when it comes back
+ * from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {

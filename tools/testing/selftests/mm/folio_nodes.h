@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for tests of NUMA hinting entries. They provide memory on a node
- * without a CPU, and NUMA balancing scans this memory.
+ * Helpers for tests of NUMA hinting entries. The helpers provide memory on a
+ * node without a CPU. NUMA balancing scans this memory.
  *
  * NUMA balancing scans only memory with a policy that allows the scan. Only the
  * test's memory and a control page have such a policy, so the tests can count
@@ -19,7 +19,7 @@
 #include "folio_pmd.h"
 #include "folio_state.h"
 
-/* A test gives up after this many seconds of CPU time without a scan. */
+/* A test gives up if no scan completes within this many seconds of CPU time. */
 #define PATIENCE 30
 
 /*
@@ -67,8 +67,8 @@ static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, uns
 }
 
 /*
- * Prefer one node for all memory of this process that has no other policy.
- * Returns 0 or -1.
+ * Set a policy that prefers one node. This policy applies to all memory that
+ * has no policy of its own. Returns 0 or -1.
  */
 static inline int prefer(int node)
 {
@@ -112,8 +112,8 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 		return "needs two NUMA nodes";
 	why = memory_map(&w->memory, kind, order, folios);
 	/*
-	 * Disable large folios again, so that khugepaged does not rebuild
-	 * folios that were split.
+	 * Disable large folios again: khugepaged must not rebuild folios that a
+	 * test has split.
 	 */
 	if (!why)
 		why = folio_settings(0);
@@ -130,8 +130,7 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	/*
 	 * Only the watched memory and the control page get a policy that lets
 	 * NUMA balancing scan them. All other memory has the policy that
-	 * prefer() sets, and NUMA balancing does not scan memory with that
-	 * policy.
+	 * prefer() sets. This policy does not let NUMA balancing scan.
 	 */
 	there = 1UL << w->there;
 	if (bind_to(w->control, 1, there, MPOL_MF_STRICT) ||
@@ -143,8 +142,9 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 /*
  * hint() - let NUMA balancing scan the memory of this process
  *
- * NUMA balancing scans all mappings that it may scan, and then begins again. So
- * it scans all these mappings between two faults on the control page.
+ * NUMA balancing scans all mappings with such a policy, and then begins again
+ * with the first mapping. So it scans each of these mappings between two faults
+ * on the control page.
  *
  * Return: the number of entries of the memory that the scan changed, or -1 if
  * the control page had fewer than two hinting faults

@@ -115,11 +115,11 @@ FIXTURE_TEARDOWN(folio_numa)
 }
 
 /*
- * [contpte 209] All entries become hinting entries. Then the test reads one
- * page of each folio: in the first folio a page in the middle, and in all other
- * folios the last page. This read causes one fault, which makes the whole folio
- * accessible. Reads of its other pages do not fault. The folio keeps its frames
- * and has folded blocks, and writes cost no fault.
+ * [contpte 209] All entries become hinting entries. Then the test reads a page
+ * in the middle of the first folio, and the last page of each other folio. Each
+ * read causes one fault, which makes the whole folio accessible. Reads of the
+ * folio's other pages do not fault. The folio keeps its frames and has folded
+ * blocks, and writes cost no fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 {
@@ -184,9 +184,9 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 }
 
 /*
- * One of the numbers in the line of numa_maps for the mapping at @at. @name is
- * "dirty", "anon", or "N" with @node. Returns -1 if the line has no such
- * number.
+ * The value of one field in the line of numa_maps for the mapping at @at. @name
+ * is "dirty", "anon", or "N" for the number of pages on @node. Returns -1 if
+ * the line has no such number.
  */
 static long numa_pages(const char *at, const char *name, int node)
 {
@@ -252,8 +252,8 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 	struct memory *m = &w->memory;
 	unsigned int size = 1U << m->order;
 	/*
-	 * Known issue 8 affects only folios that PTEs map and that are large
-	 * enough for the deferred split queue.
+	 * Known issue 8 affects only PTE-mapped folios that are large enough
+	 * for the deferred split queue.
 	 */
 	bool may_split = variant->kind == ANON && m->order > 1 &&
 			 bytes(size) != read_pmd_pagesize();
@@ -305,10 +305,10 @@ static int hold(const struct memory *m, int held[2])
 
 /*
  * [contpte 228] Each folio has an extra reference, so mbind() fails. The folios
- * stay on their node, and the size of their entries does not change. After the
- * references are dropped, mbind() moves each folio without splitting it. Known
- * issue 8: the failed attempt marks a folio as partially mapped, and the later
- * move splits it.
+ * stay on their node, and are mapped as before. After the references are
+ * dropped, mbind() moves each folio without splitting it. Known issue 8: the
+ * failed attempt marks a folio as partially mapped, and the later move splits
+ * it.
  */
 TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 {
@@ -413,10 +413,11 @@ static void keep_second_halves(struct memory *m)
 
 /*
  * [mapped 25, 48] The parent maps the first half of each folio, and a child
- * maps the second half. No page is shared, but each folio is shared. A kernel
- * that tracks which processes map a folio does not scan such folios of
- * anonymous memory. An older kernel looks only at the mapcount of the first
- * page, and scans them. Both kernels scan shared memory and single pages.
+ * maps the second half. So two processes map each folio, but only one process
+ * maps each page. A kernel that tracks which processes map a folio does not
+ * scan such folios of anonymous memory. An older kernel checks only the
+ * mapcount of the first page, and so it scans these folios. Both kernels scan
+ * shared memory and single pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -532,7 +533,7 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 
 /*
  * mbind() with MPOL_MF_STRICT alone moves nothing. It returns -EIO if a page is
- * on another node, and 0 if all pages are on the right node.
+ * not on the requested node, and otherwise 0.
  */
 TEST_F(folio_numa, mbind_strict)
 {

@@ -163,8 +163,9 @@ static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 }
 
 /*
- * Write the patterns of pages @first, @first + 1, ... to the pages from @at on.
- * Returns how many of the pages got another frame.
+ * Write to @pages pages, which begin at @at: the first of them gets the pattern
+ * of page @first, the next page the pattern of page @first + 1, and so on.
+ * Returns how many of these pages got another frame.
  */
 static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)
 {

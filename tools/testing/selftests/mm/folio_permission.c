@@ -3,8 +3,8 @@
  * Writable pages and read-only pages in one folio.
  *
  * Proves: each page of a folio keeps its own permission, although the kernel
- * may handle all pages of the folio in one batch. Some pages belong to the
- * parent alone, and the others are shared with a child. A shared page stays
+ * may handle all pages of the folio in one batch. The parent shares some of
+ * these pages with a child, and owns the others alone. A shared page stays
  * write-protected, even next to a writable page. A write to a page that the
  * parent alone owns costs no fault. The kernel does not treat the entries of
  * PROT_NONE pages as a folded block. So when the test marks the folio of these
@@ -78,8 +78,8 @@ static int child_that_waits(const struct memory *m, int go[2], int own)
  * [contpte 180] A first fork() makes all pages read-only, and the child exits.
  * The parent writes to one page in the middle, so only this page is writable.
  * Then the parent forks a second child and writes to all pages. The child must
- * not see these writes. So fork() must write-protect the writable entry even if
- * its batch begins with a read-only entry.
+ * not see these writes. So fork() must write-protect the writable entry, even
+ * if the batch that contains this entry begins with a read-only entry.
  */
 TEST_F(folio_permission, first_readonly_later_writable)
 {
@@ -173,7 +173,7 @@ TEST_F(folio_permission, mremap_keeps_permission)
 	munmap(to, length);
 }
 
-/* The size in pages of the VMA that begins at @page. */
+/* The number of pages in the VMA that begins at @page. */
 static long vma_pages(const struct memory *m, unsigned int page)
 {
 	return smaps_pages(m->at + bytes(page), "Size");
@@ -277,11 +277,11 @@ static int idle_bit(const char *at, bool set)
 }
 
 /*
- * [contpte 75] All pages of a folio become PROT_NONE. The test maps other
- * memory in place of the second half of the folio's first block. Then it marks
- * the folio as idle. This must clear the accessed bits in the entries of the
- * folio, and in no other entries: "Referenced" of smaps still counts the other
- * memory.
+ * [contpte 75] All pages of a folio become PROT_NONE. The test replaces the
+ * second half of the folio's first block by a mapping of other memory. Then the
+ * test marks the folio as idle. The kernel must clear the accessed bits in the
+ * entries of the folio, and in no other entries, so "Referenced" of smaps still
+ * counts the other memory.
  *
  *	|<-- the folio, PROT_NONE -->|<-- other pages, in use -->|
  */

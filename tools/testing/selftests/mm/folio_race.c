@@ -13,8 +13,8 @@
  *	pages 0 to n - 5	pages n - 4 to n - 1
  *	written by writers	changed by another thread
  *
- * arm64 folds a block when its last entry is written, so the changed pages are
- * the last pages.
+ * arm64 folds a block when the kernel writes the last entry of the block, so
+ * the other thread changes the last pages.
  *
  * How: in some rounds perf shows whether the block is folded. Each case must
  * see the block both folded and unfolded. If a page of the block was replaced,
@@ -368,8 +368,9 @@ TEST_F(folio_race, pageout_under_writers)
 		for (int i = 0; i < 3; i++) {
 			ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 			/*
-			 * For shared memory, smaps counts the pages of the file
-			 * that are in swap.
+			 * In shared memory, a page in swap has no swap entry,
+			 * but smaps counts the pages of the file that are in
+			 * swap.
 			 */
 			if (variant->kind == ANON)
 				away += pagemap_has(last_page(m), PM_SWAP);
@@ -389,8 +390,9 @@ TEST_F(folio_race, pageout_under_writers)
 /*
  * [contpte 243] Children are forked while the writers count in a folded block.
  * fork() may run in the middle of a writer's round. Then the child sees the new
- * count in the writer's first pages, and a count that is lower by one in the
- * writer's other pages. The counts do not change in the child.
+ * count in the pages that the writer has already written to in this round, and
+ * the old count in the writer's other pages. The counts do not change in the
+ * child.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {
@@ -450,9 +452,9 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
  * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded
  * @unfolds: how often the block was seen unfolded
- * @failed: whether a call failed, or the block had the wrong state. The block
- *	must be folded before each change, and unfolded until the change is
- *	undone.
+ * @failed: whether a call failed, or the block was folded or unfolded at the
+ *	wrong time. The block must be folded before each change, and unfolded
+ *	until the change is undone.
  */
 struct changer {
 	struct memory *memory;
@@ -496,9 +498,9 @@ static void *change(void *argument)
 /*
  * [contpte 64] vmsplice() finds the pages of a block by GUP-fast, without the
  * page-table lock, while another thread unfolds and folds the block. The pipe
- * then holds the content of the right pages: no two pages have the same
- * content, so the test would notice a wrong page. GUP-fast may miss the last
- * page, which the other thread changes. GUP-fast must not miss any other page.
+ * then holds the content of the right pages. All pages have different content,
+ * so the test would notice a wrong page. GUP-fast may miss the last page, which
+ * the other thread changes. GUP-fast must not miss any other page.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {

@@ -130,7 +130,7 @@ TEST_F(folio_reuse, alone)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* The two halves of the memory; unmap_first_half() unmaps the first half. */
+/* The addresses of the two halves of the memory. */
 static char *halves[2];
 
 static void unmap_first_half(struct memory *m)
@@ -226,9 +226,10 @@ TEST_F(folio_reuse, over_table_end)
 
 /*
  * [mapped 32] After a child has shared the folio, a pipe takes a reference to
- * one page. The pipe must not show later writes. So a write to this page, or to
- * any other page of the folio, makes a copy. After the pipe has been read, a
- * kernel that tracks owners reuses the pages before this page.
+ * one page. The pipe must not show later writes, so a write to any page of the
+ * folio copies the written page. After the pipe has been read, the parent
+ * writes to the pages before the page that was in the pipe, and a kernel that
+ * tracks owners reuses them.
  */
 TEST_F(folio_reuse, page_in_pipe)
 {
@@ -267,7 +268,7 @@ static int device_pin(int device, char *at, bool fast)
 	return ioctl(device, PIN_LONGTERM_TEST_START, &args);
 }
 
-/* Whether the device sees @value in each byte of the pinned page. */
+/* Whether each byte of the pinned page is @value when the device reads it. */
 static bool device_reads(int device, unsigned char value)
 {
 	char *came = malloc(bytes(1));
@@ -318,10 +319,10 @@ TEST_F(folio_reuse, pin_beside_child)
 /*
  * [mapped 32] [mapped 35] A child shares the folio and exits. Then a device
  * pins one page. A kernel that tracks owners pins this page without a copy, and
- * an older kernel pins a copy. While the pin lasts, a write to another page
- * copies this other page, since the folio has more references than mappings.
- * After the pin is gone, a kernel that tracks owners reuses the remaining
- * pages.
+ * an older kernel pins a copy. While the page is pinned, a write to any other
+ * page of the folio copies the written page, since the folio has more
+ * references than mappings. After the page is unpinned, a kernel that tracks
+ * owners reuses the remaining pages.
  */
 TEST_F(folio_reuse, pin_after_child)
 {
@@ -343,7 +344,7 @@ TEST_F(folio_reuse, pin_after_child)
 	EXPECT_EQ(pinned, pfn_of(at));
 	EXPECT_TRUE(device_reads(device, 0xff));
 	ioctl(device, PIN_LONGTERM_TEST_STOP);
-	/* After the pin is gone, write to the pages after the pinned page. */
+	/* The page is no longer pinned. Write to the pages after it. */
 	EXPECT_EQ(self->copies ? left : 0, copied_part(at + bytes(1), one + 1, left));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, one));
 	EXPECT_EQ(-1, foreign_page(at + bytes(1), one + 1, left));
@@ -351,10 +352,10 @@ TEST_F(folio_reuse, pin_after_child)
 }
 
 /*
- * [mapped 32] A device pins a page. Then the process forks. fork() copies all
- * pages of the folio for the child at once. So writes by the parent copy
- * nothing, and the device sees a write to the pinned page. The child keeps the
- * old content.
+ * [mapped 32] A device pins a page. Then the process forks. During fork(), the
+ * kernel copies all pages of the folio for the child. So later writes by the
+ * parent copy nothing, and the device sees a write to the pinned page. The
+ * child keeps the old content.
  */
 TEST_F(folio_reuse, pin_before_fork)
 {
@@ -380,12 +381,12 @@ TEST_F(folio_reuse, pin_before_fork)
 /*
  * [mapped 33] The memory is swapped out, a child is forked, and the parent
  * reads the memory back. No other process maps the folio, but the child has
- * swap entries, and will read the folio from the swap cache. So a write by the
- * parent copies the page. After the child has exited, the kernel frees the swap
- * entries and reuses the pages. Older kernels read back single pages. A newer
- * kernel can read back a large folio, if it swapped out the folio in one piece.
- * In both cases a write copies the page while the child lives, and copies
- * nothing after the child has exited.
+ * swap entries for its pages, and will find the folio in the swap cache. So a
+ * write by the parent copies the page. After the child has exited, the kernel
+ * frees the swap entries and reuses the pages. Older kernels read back single
+ * pages. A newer kernel can read back a large folio, if it swapped out the
+ * folio in one piece. In both cases a write copies the page while the child
+ * lives, and copies nothing after the child has exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {

@@ -152,9 +152,9 @@ static void *take_references(void *argument)
 			left -= got;
 		}
 		/*
-		 * The test read the pipe before process_vm_readv() made this
-		 * copy. So the count from the pipe must not be higher than the
-		 * count in the copy.
+		 * The pipe was read before process_vm_readv() made this copy,
+		 * so the count in the pipe must not be higher than the count in
+		 * the copy.
 		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;
@@ -169,9 +169,9 @@ static void *take_references(void *argument)
 }
 
 /*
- * In a child: check pages and write to some of them. Only the child's own
- * writes may change what it sees. Returns 1 if a page was wrong before the
- * child wrote to it, 2 if a page was wrong afterwards, else 0.
+ * In a child: check pages and write to some of them. The child must see no
+ * changes except its own writes. Returns 1 if a page had wrong content before
+ * the child wrote to it, 2 if a page had wrong content afterwards, else 0.
  */
 static int live(const struct memory *m, unsigned int number)
 {
@@ -427,7 +427,7 @@ static int wrong_page(const struct memory *m, bool wrote)
  * folio, and meanwhile one of the two processes writes to it. The kernel
  * restores the entries of one process first, so for a moment the folio looks as
  * if only this process mapped it. The kernel checks twice whether the folio is
- * shared, and the second check sees stable counts. Without the second check,
+ * shared. The counts no longer change at the second check. Without this check,
  * the write would reach the other process. The parent and the child write in
  * alternate rounds. The case migrates each folio only once, since a second
  * migration would split it (known issue 8).

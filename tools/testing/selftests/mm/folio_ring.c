@@ -6,11 +6,11 @@
  * process and the kernel see the same requests and the same answers.
  *
  * How: each request has its own number, and the requests fill many pages.
- * The kernel answers each request with its number. A page that is missing, or
- * that lies at the wrong place, gives wrong numbers or SIGBUS.
+ * The kernel answers each request with its number. If a page is missing or is
+ * mapped at the wrong place, the test gets wrong numbers or SIGBUS.
  *
- * Does not prove: that io_uring itself works (the tests of liburing check
- * this).
+ * Does not prove: that io_uring handles requests correctly (the tests of
+ * liburing check this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_ring
  */

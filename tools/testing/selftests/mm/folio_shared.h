@@ -39,7 +39,7 @@ static inline void shared_file_free(struct shared_file *file)
 
 /**
  * shared_file_map() - make a file of single pages with a pattern, and map it twice
- * @file: is filled in, for shared_file_free()
+ * @file: the function fills it in; shared_file_free() needs it
  *
  * The file gets single pages, because the mapping that fills it has MADV_NOHUGEPAGE.
  * This function changes the shmem_enabled setting; the next call of folio_settings() resets it.

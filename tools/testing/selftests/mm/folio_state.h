@@ -163,8 +163,8 @@ static inline unsigned int present(const struct memory *m, unsigned int first, u
  * swapped_out() - how many pages of the memory are only in swap
  * @m: the memory, anonymous or a memory file
  *
- * An anonymous page in swap has a swap entry. A page of a memory file that is
- * not in the page cache can only be in swap.
+ * An anonymous page in swap has a swap entry. If a page of a memory file is not
+ * in the page cache, it is in swap.
  *
  * Return: pages
  */
@@ -187,9 +187,9 @@ static inline unsigned long swapped_out(const struct memory *m)
 
 /*
  * Keep this process and its children on the current CPU. Each CPU has a list of
- * freed pages, which it allocates first. Each CPU also has a list of pages that
- * move to another LRU list, and madvise() empties this list only on the CPU
- * where it runs. Returns true on success.
+ * freed pages, and takes pages from this list first. Each CPU also has a list
+ * of pages that will move to another LRU list. madvise() empties this list only
+ * for the CPU on which it runs. Returns true on success.
  */
 static inline bool stay_on_cpu(void)
 {

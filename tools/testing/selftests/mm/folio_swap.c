@@ -4,10 +4,10 @@
  *
  * Proves: a fault maps only pages that the process still has. If a process
  * dropped a page of a folio that is in swap, faults bring back the other pages
- * of the folio. The dropped page reads as zeros, although another process still
- * has it in swap. This holds if the folio is only in swap, and also if the
- * other process has brought it back into memory. The other process keeps its
- * pages, and all swap slots are free again at the end.
+ * of the folio. The dropped page reads as zeros in this process, although
+ * another process still has the page in swap. This holds if the folio is only
+ * in swap, and also if the other process has brought it back into memory. The
+ * other process keeps its pages, and all swap slots are free again at the end.
  *
  *	parent	| swap | swap | swap | swap |
  *	child	| swap | swap | none | swap |
@@ -80,8 +80,8 @@ FIXTURE_TEARDOWN(folio_swap)
 
 /*
  * In a child: drop a page, read all other pages, and then read the dropped
- * page. Returns 0 if each page has the right content. If a fault never ends, an
- * alarm kills the child.
+ * page. Returns 0 if each page has the right content. An alarm kills the child
+ * if a fault never ends.
  */
 static int drop_and_read(const struct memory *m)
 {
@@ -136,8 +136,9 @@ static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swa
 /*
  * The folio is only in swap. The parent keeps one page of it, and the child
  * keeps all other pages. So exactly one process uses each swap slot. The child
- * reads its pages. The kernel must not bring back the whole folio for such a
- * read, or the fault would never end. The parent still has its page.
+ * reads all pages that it kept. The kernel must not bring back the whole folio
+ * for such a read, because the fault would then never end. The parent still has
+ * its page.
  */
 TEST_F(folio_swap, one_page_elsewhere)
 {
@@ -162,9 +163,9 @@ TEST_F(folio_swap, one_page_elsewhere)
 
 /*
  * The parent brings the whole folio back, while a child waits. Then the child
- * drops a page, and maps the other pages one by one. Each such fault frees one
- * swap slot: the slot of the page that it maps. Linux 6.12 brings shared pages
- * back one by one.
+ * drops a page, and maps the other pages one by one. Each of these faults maps
+ * one page, and frees the swap slot of this page. Linux 6.12 reads the pages of
+ * shared memory back one by one.
  */
 TEST_F(folio_swap, whole_folio_elsewhere)
 {

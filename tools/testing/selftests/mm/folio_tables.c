@@ -138,7 +138,7 @@ TEST_F(folio_tables, advice)
 }
 
 /*
- * One call of mprotect() makes both folios read-only, so each write raises
+ * One call of mprotect() makes both folios read-only. Each write to them raises
  * SIGSEGV. Another call makes both writable again, and no content has changed.
  */
 TEST_F(folio_tables, mprotect)
@@ -184,8 +184,8 @@ TEST_F(folio_tables, mincore)
 }
 
 /*
- * One call of MADV_DONTNEED unmaps both folios: no page is mapped then, and Rss
- * is 0.
+ * One call of MADV_DONTNEED unmaps both folios: after the call, no page is
+ * mapped, and Rss is 0.
  */
 TEST_F(folio_tables, dontneed)
 {
@@ -198,8 +198,8 @@ TEST_F(folio_tables, dontneed)
 }
 
 /*
- * Map @length bytes of @room at an address that is aligned to @length. @step is
- * the number of this address, from 0.
+ * Map @length bytes of @room at an address that is aligned to @length. @step 0
+ * selects the first such address in @room, 1 the second, and so on.
  */
 static char *map_aligned(char *room, size_t length, int step)
 {
@@ -319,10 +319,10 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 
 /*
  * MADV_DONTNEED drops the single pages of many tables: more pages than the
- * kernel frees at once. So the kernel frees pages in the middle of the range,
- * and checks again whether the table there is empty. After the call, either all
- * tables are gone or no table is gone. All pages read as zeros and can be
- * written to.
+ * kernel frees at once. So the kernel frees pages when it is in the middle of a
+ * table, and later checks again whether this table is empty. After the call,
+ * either all tables are gone or no table is gone. All pages read as zeros and
+ * can be written to.
  */
 TEST_F(folio_tables, dontneed_of_many_tables)
 {
@@ -418,10 +418,10 @@ TEST_F(folio_tables, mremap_of_tables)
 
 /*
  * mremap() moves memory that begins in the middle of a page table. The first
- * half of this table is empty, so the kernel may move the whole table, and need
- * not move single entries. The first page, the last page, and the pages on both
- * sides of the end of this table keep their content, and nothing is left at the
- * old place.
+ * half of this table is empty, so the kernel may move the whole table instead
+ * of single entries. The first page, the last page, and the pages on both sides
+ * of the end of this table keep their content, and nothing is left at the old
+ * place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)
 {

@@ -4,10 +4,11 @@
  *
  * Proves: if one page of a folded block is protected, the kernel unfolds the
  * block, and only a write to this page traps. The page keeps its protection in
- * swap, through migration, and when a shared file is unmapped and mapped again
- * by a fault. UFFDIO_WRITEPROTECT can remove the protection. mremap() to an
- * address without userfaultfd removes the protection too. A child inherits the
- * protection only if the monitor asked for fork events.
+ * swap and after migration. A page of a shared file also keeps it when the page
+ * is unmapped and a fault maps it again. UFFDIO_WRITEPROTECT can remove the
+ * protection. mremap() to an address without userfaultfd removes the protection
+ * too. A child inherits the protection only if the monitor asked for fork
+ * events.
  *
  * Does not prove: that the events have the right content (uffd-unit-tests
  * checks this).
@@ -77,8 +78,8 @@ static void *write_byte(void *address)
 }
 
 /*
- * Write to a page in another thread. Returns whether the write trapped. If it
- * trapped, this function removes the protection, and the write continues.
+ * Write to a page in another thread. Returns whether the write trapped. In this
+ * case the function also removes the protection, and the write continues.
  */
 static bool traps(int uffd, char *at)
 {
@@ -103,8 +104,8 @@ static bool traps(int uffd, char *at)
 }
 
 /*
- * Write to each page. If @page is -1, no write may trap. Otherwise only the
- * write to @page must trap. All writes take effect.
+ * Write to each page. The write to @page must trap, and no other write may
+ * trap. If @page is -1, no write may trap. All writes take effect.
  */
 static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uffd) * self,
 			int page)
@@ -238,10 +239,10 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 }
 
 /*
- * Check memory in which no page is mapped. A run of pages was protected: it
- * begins in the middle of the first block, and is as long as a block. If
- * @markers is set, these pages have markers, and are protected again when they
- * are mapped. Otherwise no page is protected.
+ * Check memory in which no page is mapped. Before, a run of pages was
+ * protected, which begins in the middle of the first block and is as long as a
+ * block. If @markers is set, each page of this run has a marker, and is
+ * protected again when a fault maps it. Otherwise no page is protected.
  */
 static void check_markers(struct __test_metadata *_metadata, const struct memory *m, bool markers)
 {
@@ -291,7 +292,7 @@ TEST_F(folio_uffd, protect_before_fault)
 
 /*
  * [contpte 228] One page of a folio is protected. The folio moves to another
- * node and back, each time into other frames. After that, only a write to the
+ * node and back. Each move changes its frames. After that, only a write to the
  * protected page traps.
  */
 TEST_F_TIMEOUT(folio_uffd, migrate, 120)
@@ -426,7 +427,7 @@ static void *listen_to_child(void *argument)
 }
 
 /*
- * In a child that has touched no page yet: check that fork() copied all
+ * Called in a child before it touches any page: check that fork() copied all
  * entries, then write to each page. Returns 0, or the number of the check that
  * failed.
  */
@@ -453,10 +454,10 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 
 /*
  * [contpte 176, 177, 179] The monitor asks for fork events, and one page is
- * protected. fork() then copies all entries, even of a shared file: the child
- * has them before it touches any page, and Rss counts them. The page is
- * protected in the child too, so exactly one write by the child traps. In
- * shared memory, the parent's other entries stay writable.
+ * protected. fork() then copies all entries, even those of a shared file. So
+ * the child has these entries before it touches any page, and Rss counts their
+ * pages. The page is protected in the child too, so exactly one write by the
+ * child traps. In shared memory, the parent's other entries stay writable.
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device takes a long-term pin of memory, only to read it. First the kernel
- * replaces each page that the next write of the process would copy. A page that
- * userfaultfd protects must stay protected.
+ * A device takes a read-only long-term pin of memory. Before it pins a page,
+ * the kernel replaces the page if the next write by the process would copy it.
+ * A page that userfaultfd protects must stay protected.
  *
  * Proves: after the pin, exactly the protected pages are protected, the content
  * is the same, and a write to each protected page traps.
  *
- * How: gup_test pins the memory. Before the pin, a range of the memory is
- * mapped to the zero page, to the huge zero page, or to folios that a child
- * shares. Half of the range is protected. All of the huge zero page is
- * protected, so that one PMD still maps it.
+ * How: gup_test pins the memory. Before the pin, the memory maps the zero page,
+ * the huge zero page, or folios that a child shares. Half of the memory is
+ * protected. If it maps the huge zero page, all of it is protected, so that one
+ * PMD still maps this page.
  *
  * Does not prove: that the pin sees the pages of the process (folio_reuse tests
  * this).
@@ -111,9 +111,9 @@ FIXTURE_TEARDOWN(folio_unshare)
 }
 
 /*
- * The pin covers all pages. All of a huge zero page is protected, but only the
- * first half of other memory. Each page gets its own frame, and the protected
- * pages stay protected.
+ * The pin covers all pages. If the memory maps the huge zero page, all of it is
+ * protected, otherwise only its first half. Each page gets its own frame, and
+ * the protected pages stay protected.
  *
  * Known issue 32: the kernel replaces the huge zero page by a huge page that is
  * not protected, so all pages lose the protection.

@@ -294,8 +294,8 @@ static inline bool pagemap_has(const char *address, uint64_t bit)
 }
 
 /*
- * Flags in /proc/kpageflags: a large folio's first page has the first flag, and
- * its other pages have the second flag.
+ * Flags in /proc/kpageflags: the first page of a large folio has FOLIO_HEAD,
+ * and the other pages have FOLIO_TAIL.
  */
 #define FOLIO_HEAD BIT_ULL(15)
 #define FOLIO_TAIL BIT_ULL(16)
@@ -362,8 +362,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 	for (unsigned int i = 0; i < pages; i++)
 		memset(page + bytes(i), pattern(i), bytes(1));
 	/*
-	 * One pwrite() of all pages makes large folios. After fsync() they are
-	 * clean, and writeback leaves them alone.
+	 * One pwrite() of all pages makes large folios. After fsync() these
+	 * folios are clean, so writeback does not change them.
 	 */
 	if (pwrite(fd, page, bytes(pages), 0) != (ssize_t)bytes(pages) || fsync(fd)) {
 		close(fd);
@@ -583,8 +583,8 @@ static inline bool have_swap(void)
 /*
  * swaps_large() - whether large folios go to swap without a split
  *
- * This needs CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
- * this option the kernel splits a folio before it swaps the folio out.
+ * This needs CONFIG_THP_SWAP. On arm64 this option requires pages of 4K.
+ * Without this option the kernel splits a folio before it swaps the folio out.
  */
 static inline bool swaps_large(void)
 {

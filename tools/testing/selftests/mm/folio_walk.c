@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: random lives of several processes with memory in large folios,
- * and a model that knows after each step what every process must see.
+ * folio_walk: random sequences of calls by several processes with memory in
+ * large folios, and a model that knows after each step what every process must
+ * see.
  *
- * A life is some hundred random calls from up to four processes: map, fork,
- * move, protect, page out, split, migrate, pin, register with userfaultfd,
- * truncate and so on. After each step the program checks content, signals,
- * pagemap, smaps, and the kernel's log against the model. If a check fails, the
- * program shortens the sequence, and prints it in words and as a C program.
+ * One such sequence is called a life. A life is some hundred random calls from
+ * up to four processes: map, fork, move, protect, page out, split, migrate,
+ * pin, register with userfaultfd, truncate and so on. After each step the
+ * program checks content, signals, pagemap, smaps, and the kernel's log against
+ * the model. If a check fails, the program shortens the sequence, and prints it
+ * in words and as a C program.
  *
  * The program does not check which folios the kernel allocates, swaps out or
  * merges. Documentation/mmcheck/walk.rst has the rules.
@@ -117,8 +119,8 @@ static void list_calls(void)
 }
 
 /*
- * Print the calls that are left out, so that they are known even if all lives
- * pass.
+ * Print the calls that the walk does not use. The output must name them even if
+ * all lives pass.
  */
 static void print_left_out(void)
 {
@@ -189,7 +191,7 @@ static bool seen_before(const char *rule)
 	return false;
 }
 
-/* Run one case: lives with consecutive seeds. */
+/* Run one case, which is a series of lives with consecutive seeds. */
 static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 {
 	uint64_t first = seed, steps = 0, checks = 0;
@@ -230,7 +232,7 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 		seed++;
 	}
 	spent = now() - begin;
-	/* A case without any step or check does not pass. */
+	/* A case fails if it made no step or no check. */
 	bad += !steps || !checks;
 	printf("# %u lives, %llu steps, %llu checks, %.0f steps/s\n", done,
 	       (unsigned long long)steps, (unsigned long long)checks, steps / spent);
@@ -331,8 +333,8 @@ int main(int argc, char **argv)
 		return 125;
 	}
 	/*
-	 * If the output goes to the kernel's log, each line is one record of
-	 * the log.
+	 * Write line by line: if the output goes to the kernel's log, each line
+	 * then becomes one record.
 	 */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memset(wanted, 1, sizeof(wanted));

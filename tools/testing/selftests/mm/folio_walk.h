@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * folio_walk: random lives of address spaces, and a model of what each process
- * must see. Documentation/mmcheck/walk.rst describes it.
+ * folio_walk: random sequences of calls that change address spaces (each
+ * sequence is called a life), and a model of what each process must see.
+ * Documentation/mmcheck/walk.rst describes it.
  *
  * Positions and lengths are in pages of the arena, a range of addresses that is
  * the same in each process.
@@ -26,7 +27,9 @@
 #define WALK_STEPS 4096
 #define WALK_PINS 4
 #define WALK_ARENA 0x1000000000UL
-/* How many words of a page the walk writes and reads; see walk_word_at(). */
+/*
+ * How many words of each page the walk writes and checks; see walk_word_at().
+ */
 #define WALK_WORDS 8
 
 enum walk_kind { NOTHING, ANON, PRIVATE, SHARED };
@@ -102,7 +105,7 @@ struct walk_verdict {
 
 enum walk_order { IDLE, RUN, CHECK, MINCORE };
 
-/* How the driver and a worker communicate. */
+/* The driver and a worker communicate through this struct. */
 struct walk_box {
 	uint32_t go;
 	uint32_t done;

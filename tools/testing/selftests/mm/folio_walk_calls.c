@@ -35,7 +35,7 @@ static uint32_t nth(const struct walk_step *s, const struct walk_page *p)
 	return p - page_of(s->proc, s->at);
 }
 
-/* Whether the condition on *p holds for each page of the range of the step *s. */
+/* Whether the condition holds for each page *p in the range of the step *s. */
 #define ALL(condition) ({							\
 	bool all_ = true;							\
 	for (const struct walk_page *p = first_page(s); p < end_page(s); p++)	\
@@ -142,8 +142,8 @@ static void model_munmap(const struct walk_step *s, long result)
 
 /*
  * mprotect(2). If a locked private mapping becomes writable, the kernel
- * populates it by write faults. So its pages are copied, and count as written
- * to.
+ * populates it by write faults. These faults copy its pages, which then count
+ * as written to.
  */
 static void model_mprotect(const struct walk_step *s, long result)
 {
@@ -201,9 +201,9 @@ static bool beside_uffd(const struct walk_step *s)
 /*
  * A child inherits a moved MADV_WIPEONFORK mapping with its offset, but without
  * its pages: known issue 30. Linux 7.3 expects that the offset of a mapping
- * without pages equals its address, and otherwise warns when it merges the
- * mapping. In a kernel without this issue, or with STRICT=1, the walk makes
- * these calls too.
+ * without pages equals its address. If this is not so, the kernel warns when it
+ * merges the mapping. In a kernel without this issue, or with STRICT=1, the
+ * walk makes these calls too.
  */
 static bool valid_wipe(const struct walk_step *s)
 {
@@ -312,8 +312,8 @@ static void model_zap(const struct walk_step *s, long result)
 }
 
 /*
- * Whether another process got the page by fork(). Such a copy has the same
- * value, and no other page has this value.
+ * Whether another process has a copy of this page because of a fork(). Such a
+ * copy has the same value, and no other page has this value.
  */
 static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 {
@@ -460,7 +460,7 @@ static bool valid_other(const struct walk_step *s)
 	return walk->box[s->other].alive;
 }
 
-/* The other process must be able to access each page itself, without a trap. */
+/* The other process must be able to access each page without a trap. */
 static bool valid_vm_read(const struct walk_step *s)
 {
 	uint32_t i;
@@ -484,8 +484,8 @@ static void model_vm_write(const struct walk_step *s, long result)
 }
 
 /*
- * The range is often one page, since the first access to a new mapping shows
- * most bugs.
+ * The range is often one page, since most bugs show up at the first access to a
+ * new mapping.
  */
 static void draw_read(struct walk_step *s)
 {

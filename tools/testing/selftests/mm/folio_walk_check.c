@@ -24,7 +24,10 @@
 static int pagemap[WALK_PROCS] = { -1, -1, -1, -1 };
 static int kmsg = -1;
 
-/* Only the first failure counts: the model may be wrong after it. */
+/*
+ * Only the first failure counts, because the model may be wrong after a
+ * failure.
+ */
 void walk_fail(const char *rule, const char *format, ...)
 {
 	struct walk_verdict *v = &walk->verdict;
@@ -57,9 +60,9 @@ bool walk_has(int issue)
  * walk_known() - the walk has met exactly what a known issue predicts
  * @issue: its number in KNOWN_ISSUES.md
  *
- * Return: whether this kernel has the issue. If so, the check does not fail. A
- * program that was built outside a kernel tree has no list of issues, and
- * assumes that the kernel has the issue.
+ * Return: whether this kernel has the issue. If it has the issue, the caller
+ * must not report a failure. A program that was built outside a kernel tree has
+ * no list of issues, and assumes that the kernel has the issue.
  */
 bool walk_known(int issue)
 {
@@ -71,8 +74,8 @@ bool walk_known(int issue)
 
 /*
  * Known issue 10: if a private hugetlb page of a parent is not PMD-sized, the
- * child has no entry for it and reads zeros. The life ends, since the model no
- * longer agrees with the kernel.
+ * child has no entry for it and reads zeros. This life (sequence of steps)
+ * ends, since the model no longer agrees with the kernel.
  */
 void walk_lost_hugetlb(const struct walk_page *p, bool lost)
 {
@@ -94,7 +97,7 @@ void walk_check_begin(void)
 
 	/*
 	 * Without this write, a warning that the kernel prints only once would
-	 * not appear when a life is repeated.
+	 * not appear again when the walk repeats a sequence of steps.
 	 */
 	snprintf(path, sizeof(path), "%s/clear_warn_once", walk_debugfs);
 	walk_write_text(path, "1");
@@ -219,8 +222,8 @@ static void check_mincore(int proc, uint32_t at, uint32_t len)
 }
 
 /*
- * The name of the rule contains the place of the warning, so warnings at
- * different places count as different failures.
+ * The name of the rule contains the code location of the warning, so warnings
+ * at different locations count as different failures.
  */
 static void log_failure(char *text)
 {
@@ -233,7 +236,7 @@ static void log_failure(char *text)
 	walk_fail(rule, "%s", text);
 }
 
-/* A life with a kernel warning never passes. */
+/* A sequence of steps that causes a kernel warning never passes. */
 static void check_log(void)
 {
 	static const char * const bad[] = {

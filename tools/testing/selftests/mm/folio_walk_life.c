@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: one life, which is a sequence of steps from a clean start, and
- * the search for a shorter life that fails in the same way.
+ * folio_walk: run one life, which is a random sequence of steps that begins
+ * with fresh processes, and search for a shorter life that fails in the same
+ * way.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -83,8 +84,8 @@ static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given,
 		else if (!walk_draw(s, wanted))
 			break;
 		/*
-		 * Record the step before it runs, so that it is known even if
-		 * it never returns.
+		 * Record the step before it runs, so that the report has this
+		 * step even if its call never returns.
 		 */
 		walk->now = i;
 		walk->nr_steps = i + 1;
@@ -109,7 +110,7 @@ static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given,
  * @nr: how many steps are given
  * @wanted: which calls to draw
  *
- * Return: whether the life passed. walk->verdict, walk->steps and walk->nr_steps have the details.
+ * Return: whether the life passed. walk->verdict, walk->steps and walk->nr_steps hold the details.
  */
 bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uint32_t nr,
 	       const bool *wanted)
@@ -168,7 +169,7 @@ static time_t now(void)
 }
 
 /*
- * Leave out the steps that the last life skipped. Otherwise the C program would
+ * Remove the steps that the last life skipped. Otherwise the C program would
  * wait for a process that does not exist. Returns how many steps are left.
  */
 static uint32_t without_skipped(struct walk_step *steps, uint32_t nr)

@@ -55,7 +55,7 @@ long walk_read_number(const char *path)
 	return value;
 }
 
-/* Saved settings: for each one, a file and its text. */
+/* The saved settings: the path and the text of each file. */
 static struct setting {
 	char path[128];
 	char value[48];
@@ -122,7 +122,10 @@ void walk_restore_settings(void)
 		walk_write_text(settings[i].path, settings[i].value);
 }
 
-/* The settings that a life begins with. They depend only on its seed. */
+/*
+ * The settings at the start of a life (one random sequence of steps). They
+ * depend only on its seed.
+ */
 void walk_first_settings(void)
 {
 	uint32_t anon = walk_random(), shmem = walk_random();
@@ -146,7 +149,10 @@ void walk_first_settings(void)
 	}
 }
 
-/* Open a new file that no other program uses. Each life has new files. */
+/*
+ * Open a new file that no other program uses. Each life (random sequence of
+ * steps) has new files.
+ */
 static int open_file(const char *folder, struct walk_object *o)
 {
 	char path[160];
@@ -334,8 +340,8 @@ void walk_probe(void)
 #endif
 	probe_uffd();
 	/*
-	 * On a write to a page with asynchronous protection, do_wp_page()
-	 * removes the protection from a valid entry by set_pte_at(). On arm64
+	 * On a write to a page with asynchronous protection, do_wp_page() calls
+	 * set_pte_at() to remove the protection from a valid entry. On arm64
 	 * this may lose the access flag if the hardware sets it at the same
 	 * time. With CONFIG_DEBUG_VM=y the kernel warns if the entry is old:
 	 * known issue 29.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: what each page of each process must contain, and how calls are
- * drawn. Each rule names the document that promises it.
+ * folio_walk: what each page of each process must contain, and how the walk
+ * chooses the calls at random. Each rule names the document that promises it.
  */
 #include <signal.h>
 #include <string.h>
@@ -45,7 +45,7 @@ uint64_t m_val(const struct walk_page *p)
 
 /*
  * Whether the page lies after the end of the file: mmap(2), SIGBUS. A
- * truncation drops private copies too.
+ * truncation also drops private copies of such pages.
  */
 bool m_beyond(const struct walk_page *p)
 {
@@ -54,9 +54,9 @@ bool m_beyond(const struct walk_page *p)
 
 /*
  * A fault on a memory file maps the complete last folio, although mmap(2)
- * promises SIGBUS after the end of the file: the commit "mm/memory: do not
+ * promises SIGBUS after the end of the file. The commit "mm/memory: do not
  * populate page table entries beyond i_size" does not cover memory files. So
- * the walk does not access these pages.
+ * the walk does not access the pages after the end of a memory file.
  */
 bool m_unsure(const struct walk_page *p)
 {
@@ -78,8 +78,8 @@ int m_signal(const struct walk_page *p, bool write)
 }
 
 /*
- * Model a write that succeeds. In the asynchronous mode it drops the
- * protection: userfaultfd(2).
+ * Model a write that succeeds. In the asynchronous mode such a write removes
+ * the protection: userfaultfd(2).
  */
 void m_write(struct walk_page *p, uint64_t val)
 {
@@ -157,7 +157,10 @@ void m_fork(int parent, int child)
 	}
 }
 
-/* truncate(2), mmap(2): the pages after the end are gone, private copies too. */
+/*
+ * truncate(2), mmap(2): all pages after the new end of the file are removed, including private
+ * copies.
+ */
 void m_truncate(int obj, uint32_t size)
 {
 	struct walk_object *o = &walk->object[obj];
@@ -178,8 +181,7 @@ void m_truncate(int obj, uint32_t size)
 }
 
 /*
- * Whether all pages of a range belong to one mapping, as far as the model
- * knows.
+ * Whether all pages of a range belong to one mapping according to the model.
  */
 bool m_one_vma(int proc, uint32_t at, uint32_t len)
 {
@@ -229,7 +231,10 @@ static bool cuts_hugetlb(int proc, uint32_t at, uint32_t len)
 	       (end % walk->unit && page_of(proc, end - 1)->flags & HUGETLB);
 }
 
-/* Whether a step makes sense in this state. Otherwise it is left out. */
+/*
+ * Whether a step makes sense in the current state of the model. If not, the
+ * walk skips the step.
+ */
 bool walk_fits(const struct walk_step *s)
 {
 	const struct walk_call *c = &walk_calls[s->call];

@@ -77,8 +77,8 @@ static void print_call(FILE *out, const struct walk_step *s)
 }
 
 /*
- * The folio sizes that a life with this seed allows at first; see
- * walk_first_settings().
+ * The folio sizes that are allowed at the start of the sequence with this seed;
+ * see walk_first_settings().
  */
 static void print_settings(FILE *out, uint64_t seed)
 {
@@ -118,7 +118,7 @@ void walk_print_program(FILE *out, uint64_t seed, const struct walk_step *steps,
 		look = steps[nr - 1].at;
 	fprintf(out, "/*\n * %s: %s\n * seed %llu. Compile with gcc -static, run as root.\n */\n%s",
 		walk->verdict.rule, walk->verdict.text, (unsigned long long)seed, walk_prelude);
-	fprintf(out, "\n/* What each process reads at the end. */\n");
+	fprintf(out, "\n/* At the end, each process reads these pages. */\n");
 	fprintf(out, "#define LOOK_AT %u\n#define LOOK_PAGES 1\n", look);
 	fprintf(out, "\nstatic void settings(void)\n{\n");
 	print_settings(out, seed);

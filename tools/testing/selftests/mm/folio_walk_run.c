@@ -68,8 +68,8 @@ long run_mprotect(const struct walk_step *s)
 }
 
 /*
- * Whether one mapping of the kernel contains the whole range. mremap(2) needs
- * such a mapping, and the model does not know which mappings the kernel merges.
+ * Whether the kernel has one mapping that contains the whole range. mremap(2)
+ * requires this, and the model does not know which mappings the kernel merges.
  */
 bool run_one_mapping(uint32_t at, uint32_t len)
 {
@@ -193,7 +193,7 @@ long run_mbind(const struct walk_step *s)
 
 static alignas(65536) char buffer[64 << 16];
 
-/* How many pages of a call fit into the buffer. */
+/* How many of these @len pages fit into the buffer. */
 static uint32_t fit(uint32_t len)
 {
 	return len < sizeof(buffer) / walk_psize ? len : sizeof(buffer) / walk_psize;
@@ -210,7 +210,7 @@ static void fill(uint64_t val, uint32_t pages)
 			       &(uint64_t){ walk_word(val + i, word) }, 8);
 }
 
-/* Each of these functions writes all pages, in parts that fit into the buffer. */
+/* The next functions write the pages in parts that fit into the buffer. */
 long run_pwrite(const struct walk_step *s)
 {
 	uint32_t i, part;

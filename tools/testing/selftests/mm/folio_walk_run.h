@@ -9,8 +9,8 @@
 #include "folio_walk.h"
 
 /*
- * A worker returns this if it skips a call, because the kernel's mappings
- * differ from the model's.
+ * A worker returns this value if it skips a call because the kernel's mappings
+ * differ from the mappings in the model.
  */
 #define NOT_NOW (-EXDEV)
 

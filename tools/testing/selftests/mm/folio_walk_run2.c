@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: the calls with a descriptor of the process (userfaultfd, pins,
- * pipes), and the calls on the whole process or machine.
+ * folio_walk: the calls that use a file descriptor of the process (userfaultfd,
+ * pins, pipes), and the calls on the whole process or machine.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -249,8 +249,8 @@ long run_uffd_move(const struct walk_step *s)
 }
 
 /*
- * Ask which pages were written to, and write-protect them again. Stores in the
- * mailbox's vector which pages the kernel reports.
+ * Ask which pages were written to, and write-protect them again. Stores the
+ * reported pages in the vector of the mailbox.
  */
 long run_scan(const struct walk_step *s)
 {

@@ -51,8 +51,9 @@ static void note(const char *rule, const struct frame *f, int proc, uint32_t pag
 
 /*
  * Known issue 11: if one entry maps a huge page, pagemap reports the state of
- * the first page for all pages. So all pages have the same bits, and
- * consecutive frames. frames_right() checks that the first page is mapped once.
+ * the first page for all pages. So pagemap shows the same bits and consecutive
+ * frames for all pages. frames_right() checks that the first page is mapped
+ * once.
  */
 static bool by_first_page(int proc, uint32_t page)
 {
@@ -136,7 +137,7 @@ static bool flag(const struct sums *m, const char *two)
 	return strstr(m->flags, two);
 }
 
-/* Remember a failure, which counts if it happens again. */
+/* Remember a failure. It counts only if it happens several times in a row. */
 static bool refuse(const char *rule, const char *format, ...)
 {
 	va_list arguments;

@@ -2,8 +2,8 @@
 /*
  * folio_walk: one row for each call. The last column is the call in C: $a is
  * the address, $l the length, $b and $m the address and length of the
- * destination, $p the permissions, $f a file, $o the offset in it, $v a value,
- * $n a number of pages, $x a number, $q another process.
+ * destination, $p the permissions, $f a file, $o the offset in this file, $v a
+ * value, $n a number of pages, $x a number, $q another process.
  */
 #define ADVICE(text, weight, needs, flags, advice, model, ...)				\
 	{ text, weight, needs, flags, advice, NULL, NULL, run_madvise, model,		\
@@ -12,7 +12,10 @@
 	{ text, weight, needs, MAPPED, advice, draw_other, valid_peer, run_process_madvise, NULL, \
 	  { __VA_ARGS__ }, "peer_madvise($q, $a, $l, $k);" }
 
-/* The other process needs pages that may be paged out. */
+/*
+ * Each page of the range must be mapped in the other process, and the kernel
+ * must be able to page it out.
+ */
 static bool valid_peer(const struct walk_step *s)
 {
 	uint32_t i;

@@ -4,9 +4,9 @@
 #define FOLIO_WALK_WATCH_H
 
 /*
- * Leave lazily freed pages alone, since they lose the protection with their
- * content. Known issue 31: a page that KSM merges loses its protection by
- * userfaultfd.
+ * Do not protect pages after MADV_FREE: when the kernel frees them, they lose
+ * the protection with their content. Known issue 31: a page that KSM merges
+ * loses its protection by userfaultfd.
  */
 static bool valid_register(const struct walk_step *s)
 {
@@ -184,7 +184,10 @@ static void model_pin(const struct walk_step *s, long result)
 {
 	(void)result;
 	walk->pins[s->proc] |= 1 << s->x;
-	/* The next check of pagemap stores the frame of the page in p->pfn. */
+	/*
+	 * p->pfn is 0 until the next check of pagemap stores the frame of the
+	 * page there.
+	 */
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		m_own(p);
 		p->flags |= PINNED;

@@ -74,7 +74,8 @@ void walk_worker(int me)
 			result = walk_calls[walk->steps[walk->now].call]
 				.run(&walk->steps[walk->now]);
 			/*
-			 * A new child must not write into its parent's mailbox.
+			 * A child must not write into its parent's mailbox
+			 * after the fork.
 			 */
 			if (walk_me == before)
 				box->result = result;
@@ -104,7 +105,10 @@ bool walk_alive(int proc)
 	return walk->box[proc].alive && pidfd[proc] >= 0 && !poll(&p, 1, 0);
 }
 
-/* The driver waits for a new worker. Returns whether it has started. */
+/*
+ * The driver calls this function to wait for a new worker. Returns whether the
+ * worker has started.
+ */
 static bool arrived(int proc)
 {
 	struct walk_box *box = &walk->box[proc];

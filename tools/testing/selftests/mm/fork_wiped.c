@@ -95,9 +95,9 @@ static unsigned int extend(char *at)
 }
 
 /*
- * The child maps a new page next to its mapping, and the kernel merges the two
- * mappings. Known issue 30: the kernel does not merge them if the parent had
- * moved the mapping.
+ * In the child, the kernel merges the mapping with a new page that the child
+ * maps next to it. Known issue 30: the kernel does not merge them if the parent
+ * had moved the mapping.
  */
 TEST_F(fork_wiped, merges_with_new_page)
 {

@@ -4,7 +4,8 @@
  *
  * Proves: these pages are mapped with the contiguous bit, like folded blocks.
  * They are still mapped with this bit after fork(), copy-on-write, mprotect(),
- * migration, UFFDIO_COPY, and munmap() or poison of a neighbour.
+ * migration and UFFDIO_COPY, and after a neighbouring page is unmapped or
+ * poisoned.
  *
  * Does not prove: other properties of hugetlb (hugetlb-madvise and other tests
  * in this folder check them).
@@ -100,9 +101,10 @@ static int write_and_look(char *at)
 }
 
 /*
- * Free pages whose page->index is as @index says. Then fork a child, whose page
- * tables use some of these pages. Repeat this until a child exits with @sought,
- * but at most USED_TRIES times. Returns the last exit status.
+ * Free pages with the values of page->index that @index selects. Then fork a
+ * child, whose page tables use some of these pages. Repeat this until a child
+ * exits with status @sought, but at most USED_TRIES times. Returns the last
+ * exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -224,7 +226,10 @@ TEST_F(hugetlb_block, uffd_copy)
 		SKIP(return, NO_PERF);
 }
 
-/* The kernel also sends SIGBUS when it poisons a page. */
+/*
+ * The kernel may send SIGBUS not only at an access, but also when it poisons a
+ * page.
+ */
 static void on_poison(int number)
 {
 	(void)number;

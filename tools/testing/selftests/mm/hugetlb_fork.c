@@ -14,9 +14,9 @@
  * address. As a control, the test makes the same calls for memory with small
  * pages.
  *
- * For the page tables, the test frees pages of a file just before the kernel needs page tables
- * (hugetlb_tables.h). No two of these pages have the same page->index. As a
- * control, the test frees pages with index 0.
+ * The test frees pages of a file just before the kernel needs page tables, so that the kernel uses
+ * them as page tables (hugetlb_tables.h). Each of these pages has a different page->index. As a
+ * control, the test frees pages that all have index 0.
  *
  * No other mapping is near the memory, so all page tables of the memory are
  * new.
@@ -28,7 +28,10 @@
  */
 #include "hugetlb_tables.h"
 
-/* No table below the top level covers more than this on any architecture. */
+/*
+ * On every architecture, a page table below the top level maps at most this
+ * many bytes.
+ */
 #define SPAN (4UL << 40)
 
 /* The exit status of a child: which page it has at the address. */
@@ -51,7 +54,10 @@ FIXTURE(hugetlb_fork)
 	struct hugetlb_fork_page page;
 };
 
-/* @rank: 0 is the smallest size of hugetlb pages, 1 the next, and so on. */
+/*
+ * @rank: 0 stands for the smallest size of hugetlb pages, 1 for the next size,
+ * and so on.
+ */
 FIXTURE_VARIANT(hugetlb_fork)
 {
 	int rank;
@@ -78,16 +84,19 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Free pages; @index says which page->index they have. Then map a page at an
- * address without a page table, so that the new page tables use some of the
- * freed pages. Returns true on success.
+ * Free pages with the values of page->index that @index selects. Then map a
+ * page at an address without a page table: the kernel uses some of the freed
+ * pages as page tables. Returns true on success.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
 	char *at = mmap(p->room, 2 * SPAN, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
-	/* This mmap() replaced any older mapping and freed its page tables. */
+	/*
+	 * This mmap() has replaced any older mapping and freed the page tables
+	 * of that mapping.
+	 */
 	if (at != p->room || !used_free(&p->used, index))
 		return false;
 	at = mmap(p->at, p->size, PROT_READ | PROT_WRITE,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A hugetlb page that a process drops while the page is still in use elsewhere.
+ * A process drops a hugetlb page while a pipe still uses the page.
  *
  * Proves: after MADV_DONTNEED and munmap() such a page still counts as used. The process gets
  * another page only if the pool has one that is not reserved. Another mapping

@@ -12,9 +12,9 @@
 #define HUGETLB_SIZES 8
 
 /*
- * The pool of one size, as it was at first. @used: the number of pages that
- * were in use or reserved. @before: the number of pages in the pool. @beyond:
- * the number of pages by which the pool could grow on demand.
+ * The state of the pool of one size before the test. @used: the number of pages
+ * that were in use or reserved. @before: the number of pages in the pool.
+ * @beyond: the number of pages by which the pool could grow on demand.
  */
 struct hugetlb_pool {
 	char folder[128];
@@ -85,7 +85,7 @@ static inline long hugetlb_pool_left(const struct hugetlb_pool *pool)
 
 /**
  * hugetlb_pool_have() - provide unused pages
- * @pool: is filled in, for hugetlb_pool_restore()
+ * @pool: the function fills it in; hugetlb_pool_restore() needs it
  * @size: the size of a page, in bytes
  * @pages: how many unused pages the pool must have
  *
@@ -112,7 +112,7 @@ static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t si
 
 /**
  * hugetlb_pool_have_just() - provide exactly this number of unused pages
- * @pool: is filled in, for hugetlb_pool_restore()
+ * @pool: the function fills it in; hugetlb_pool_restore() needs it
  * @size: the size of a page, in bytes
  * @pages: how many unused pages the pool must have
  *

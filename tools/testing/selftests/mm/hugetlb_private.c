@@ -8,9 +8,9 @@
  * page is left, UFFDIO_COPY fails with ENOMEM.
  *
  * How: each case has exactly the huge pages that it needs. As controls, the
- * test punches the same holes into a file with small pages, moves the whole
- * mapping or a part of a shared mapping, and calls UFFDIO_COPY while a huge
- * page is left or for a page that exists.
+ * test punches the same holes into a file with small pages. It also moves the
+ * whole mapping, or a part of a shared mapping. Finally it calls UFFDIO_COPY
+ * while a huge page is left, and for a page that exists.
  *
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.
@@ -46,8 +46,8 @@ FIXTURE(hugetlb_private)
 };
 
 /*
- * @small: the file has small pages; @advice: MADV_REMOVE punches the hole, not
- * fallocate()
+ * @small: whether the file has small pages; @advice: whether MADV_REMOVE
+ * punches the hole, instead of fallocate()
  */
 FIXTURE_VARIANT(hugetlb_private)
 {
@@ -428,8 +428,7 @@ static int fill(FIXTURE_DATA(hugetlb_filled) * self)
  * if no huge page is left. The page is then still missing, and UFFDIO_COPY fills it when
  * there is a huge page again.
  *
- * Known issue 50: UFFDIO_COPY of a page of the size of a PMD fails with EEXIST if no huge
- * page is left.
+ * Known issue 50: for PMD-sized pages, UFFDIO_COPY fails with EEXIST if no huge page is left.
  */
 TEST_F(hugetlb_filled, error_says_why)
 {

@@ -105,7 +105,7 @@ FIXTURE_TEARDOWN(hugetlb_scan)
 }
 
 /*
- * What scans reported. @times: how often they reported each page. @parts: how many
+ * The result of a series of scans. @times: how often they reported each page. @parts: how many
  * parts of pages they reported. @scans: the number of scans.
  */
 struct found {
@@ -181,8 +181,8 @@ static unsigned int pages_found(const struct found *found)
 }
 
 /*
- * The limit is one, two, three or four huge pages. The scans report each page once, and
- * do not report it again before the next write.
+ * The case tries limits of one, two, three and four huge pages. The scans report each page once,
+ * and do not report it again before the next write.
  */
 TEST_F(hugetlb_scan, whole_pages)
 {

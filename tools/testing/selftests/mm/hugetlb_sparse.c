@@ -8,10 +8,10 @@
  * each size of hugetlb pages.
  *
  * How: the entries of the mapping need two whole page tables, one for each half.
- * Only one page in the second half is ever touched, so the first half has no table. The
- * kernel skips the range of a missing table, and takes the size of this range from
- * hugetlb_mask_last_page(). As a control, the same call is made only for the
- * second half, which has a table.
+ * Only one page in the second half is ever touched, so the first half has no table. The kernel
+ * skips the range of a missing table. It calculates the size of this range with
+ * hugetlb_mask_last_page(). As a control, the same call is made only for the second half, which has
+ * a table.
  *
  *	begin                      at
  *	|  no table                |  table: one page                 |
@@ -109,7 +109,7 @@ FIXTURE_SETUP(hugetlb_sparse)
 FIXTURE_TEARDOWN(hugetlb_sparse)
 {
 	/*
-	 * First unmap the half with a table: this unmaps the page on any
+	 * First unmap the half with a table. This call unmaps the page on every
 	 * kernel.
 	 */
 	if (self->room != MAP_FAILED) {

@@ -96,8 +96,9 @@ static inline bool used_free(struct used_pages *used, enum used_index index)
 }
 
 /*
- * Whether known issue 10 affects pages of this size. It affects pages whose
- * entries are in PTE tables or PUD tables, if the kernel can share PMD tables.
+ * Whether known issue 10 affects pages of this size. If the kernel can share
+ * PMD tables, the issue affects pages whose entries are in PTE tables or PUD
+ * tables.
  */
 static inline bool may_look_shared(size_t size)
 {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel's own data in the linear map, after the boot.
+ * After the boot, the kernel's own data cannot be accessed through the linear
+ * map.
  *
  * Proves: on newer arm64 kernels no access can reach the kernel's own data
- * through the linear map. In the linear map, the permissions of the kernel
- * image would not protect the data. The test checks every page of data and bss.
- * The pages before and after them can still be accessed.
+ * through the linear map. The permissions of the kernel image do not apply to
+ * the linear map, so they would not protect the data there. The test checks
+ * every page of data and bss. The pages before and after them can still be
+ * accessed.
  *
- * How: the kernel prints its own page tables to debugfs, with an F at addresses
- * that it cannot access. /proc/iomem shows which physical pages hold its data.
- * The first line of the linear map describes the first page of memory. KUnit
- * suites cannot test this, since they run too early in the boot.
+ * How: a file in debugfs shows the kernel's page tables, and marks addresses
+ * that the kernel cannot access with an F. /proc/iomem shows which physical
+ * pages hold its data. The first line of the linear map describes the first
+ * page of memory. KUnit suites cannot test this, since they run too early in
+ * the boot.
  *
  * Does not prove: that the TLB holds no old translation of the data.
  *
@@ -128,7 +131,7 @@ static struct seen look(unsigned long long first, struct range range)
 		}
 		if (!linear || sscanf(line, "0x%llx-0x%llx", &from, &to) != 2)
 			continue;
-		/* Skip entries that map nothing: they have no permissions. */
+		/* Skip empty entries, which have no permissions. */
 		if (!strstr(line, " RW ") && !strstr(line, " ro "))
 			continue;
 		if (!base)

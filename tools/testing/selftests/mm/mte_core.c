@@ -29,7 +29,7 @@
 #define MARK 5
 
 /*
- * The beginning of a core file, and one of its program headers. <linux/elf.h>
+ * The header of a core file, and one of its program headers. <linux/elf.h>
  * cannot be included together with <elf.h>, which <sys/auxv.h> includes.
  */
 struct core_start {
@@ -46,7 +46,7 @@ struct core_header {
 	uint64_t offset, vaddr, paddr, filesz, memsz, align;
 };
 
-/* A byte of the core file has the tags of two granules. */
+/* Each byte of saved tags in the core file holds the tags of two granules. */
 #define PAGE_TAGS (psize() / GRANULE / 2)
 
 FIXTURE(mte_core)
@@ -74,8 +74,8 @@ FIXTURE_VARIANT_ADD(mte_core, hugetlb)
 };
 
 /*
- * Map memory with tags. Use this address if it is not NULL and nothing is
- * mapped there.
+ * Map memory with tags. Map it at @at if @at is not NULL and nothing is mapped
+ * there.
  */
 static char *map_tagged(char *at, size_t size, bool hugetlb)
 {

@@ -9,7 +9,7 @@
  * may use a tagged or an untagged address (mte_ptrace_address).
  *
  * How: the test leaves tags in memory and frees it. A child gets the same frames, and stops. The
- * test uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62 also make the
+ * debugger uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62 also make the
  * kernel warn; see quiet_begin().
  *
  * Does not prove: tag checks (selftests/arm64/mte tests them), or tags of files and of hugetlb.
@@ -43,8 +43,8 @@
 enum state { READABLE, NONE, NONE_AFTER_USE };
 
 /*
- * What the child records: which of its pages are in frames that had tags
- * before, and their number.
+ * The child records which of its pages are in frames that had tags before, and
+ * the number of these pages.
  */
 struct reused {
 	bool page[PAGES];
@@ -209,8 +209,8 @@ static bool debug_child(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 }
 
 /*
- * The number of pages with this tag in each granule. @all: also count pages in
- * frames that had no tags before.
+ * The number of pages in which each granule has tag @tag. @all: also count
+ * pages in frames that had no tags before.
  */
 static unsigned int pages_with(FIXTURE_DATA(mte_ptrace_first) * self, unsigned char tag, bool all)
 {

@@ -98,8 +98,9 @@ static bool poison(char *at)
 }
 
 /*
- * A child maps all pages too, and a page is poisoned. The parent and the child
- * each get SIGBUS twice for this page, and can use all other pages.
+ * A child also maps all pages, and one page is poisoned. The parent and the
+ * child each access this page twice, and get SIGBUS each time. Both can use all
+ * other pages.
  */
 TEST_F(page_poison, one_page)
 {

@@ -75,10 +75,10 @@ TEST_F(pmd_change, mremap)
 }
 
 /*
- * mprotect() makes the huge page read-only, then inaccessible, and then
- * writable again. After each change, each page allows exactly the accesses that
- * the new protection permits. No other process maps the huge page, so the
- * writes at the end cause no faults. One PMD still maps the huge page.
+ * mprotect() makes the huge page read-only, then inaccessible, then writable
+ * again. After each change, each page allows exactly the accesses that the new
+ * protection permits. No other process maps the huge page, so the writes at the
+ * end cause no faults. One PMD still maps the huge page.
  */
 TEST_F(pmd_change, mprotect)
 {
@@ -135,7 +135,10 @@ TEST_F(pmd_change, mprotect_beside_child)
 }
 
 #ifdef PAGEMAP_SCAN
-/* Scan and protect the pages that were written to. Returns how many there were, or -1. */
+/*
+ * Scan the memory, and protect the pages that were written to. Returns the number of these pages,
+ * or -1.
+ */
 static long scan(const char *at, unsigned int pages)
 {
 	struct page_region region = {};
@@ -223,8 +226,8 @@ TEST_F(pmd_change, mapped_in_part)
 }
 
 /*
- * After a split, the statistics count one split more, and one folio of this
- * size fewer.
+ * After a split, the statistics count one more split and one fewer folio of
+ * this size.
  */
 TEST_F(pmd_change, split)
 {
@@ -241,10 +244,9 @@ TEST_F(pmd_change, split)
 }
 
 /*
- * The second half of the huge page is zeros when the kernel splits it. Each page
- * of zeros becomes the zero page, so the process uses half as much memory. All
- * pages keep their content, and a write to a page of zeros changes only this
- * page.
+ * All bytes in the second half of the huge page are zero when the kernel splits it. Each page of
+ * zeros becomes the zero page, so the process uses half as much memory. All pages keep their
+ * content, and a write to a page of zeros changes only this page.
  */
 TEST_F(pmd_change, split_of_zeros)
 {

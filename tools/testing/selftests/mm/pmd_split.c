@@ -108,7 +108,7 @@ TEST_F(pmd_split, mprotect_last_page)
 
 /*
  * [contpte 204] MADV_DONTNEED drops one page in the middle of a huge page, and
- * the page is zero afterwards. The other pages stay writable: a write to each
+ * this page is zero afterwards. The other pages stay writable: a write to each
  * of them costs no fault.
  */
 TEST_F(pmd_split, madvise_dontneed_page)
@@ -303,10 +303,10 @@ TEST_F(pmd_split, keeps_soft_dirty)
 /*
  * [contpte 205] If only one process maps the huge page, each page is exclusive
  * after a split. If a child maps the huge page too, no page is exclusive. To
- * see this, the test makes the mapping read-only and writable again. Then an
- * exclusive page gets a writable entry at once, and a write to it costs no
- * fault. With a child each write costs a fault, and the child keeps the old
- * content.
+ * check this, the test makes the mapping read-only and then writable again. An
+ * exclusive page then gets a writable entry at once, and a write to this page
+ * costs no fault. With a child each write costs a fault, and the child keeps
+ * the old content.
  */
 TEST_F(pmd_split, keeps_exclusive)
 {
@@ -481,9 +481,9 @@ FIXTURE_TEARDOWN(fresh_folio)
 /*
  * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
  * a new folio is faulted in. The new folio is zero everywhere, and one fault
- * maps all of it. The test repeats this for each page, and each time touches a
- * different page first. If a folio has more than 32 pages, the test does this
- * for only 32 of its pages.
+ * maps all of it. The test repeats this with each page of the folio as the page
+ * that is touched first. If a folio has more than 32 pages, the test uses only
+ * 32 of them.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {

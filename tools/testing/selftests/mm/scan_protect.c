@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PAGEMAP_SCAN protects the pages that match, and no others.
+ * PAGEMAP_SCAN protects the pages that match the masks, and no other pages.
  *
  * Proves: a scan with PM_SCAN_WP_MATCHING protects each page that was written to and
  * matches the masks. It does not protect pages that were written to but do not match, and
@@ -8,11 +8,11 @@
  * After the next write to a protected page, a scan reports this page again.
  *
  * How: one page table maps eight pages that count as written to: four pages of a file,
- * and four anonymous pages. The masks match one of these two halves. In one variant the masks name
- * a category that must be set, and in another variant a category that must not be set. In a third
- * variant the masks name two categories: at least one of them must be set. Then a second scan,
- * which protects nothing, reports the pages that are not protected. As a control, all pages match
- * the masks.
+ * and four anonymous pages. The masks match the file pages or the anonymous pages. In one variant
+ * the masks name a category that must be set, and in another variant a category that must not be
+ * set. In a third variant the masks name two categories: at least one of them must be set. Then a
+ * second scan, which protects nothing, reports the pages that are not protected. As a control, all
+ * pages match the masks.
  *
  * Does not prove: anything about huge pages (hugetlb_scan tests hugetlb pages).
  *
@@ -44,7 +44,10 @@ FIXTURE(scan_protect)
 	int pagemap;
 };
 
-/* @matching: the pages that match the masks, bit N for page N. */
+/*
+ * @matching: a bit mask of the pages that match the masks: bit N stands for
+ * page N.
+ */
 FIXTURE_VARIANT(scan_protect)
 {
 	struct masks masks;
@@ -122,8 +125,8 @@ static void fill(FIXTURE_DATA(scan_protect) * self)
 /*
  * scan() - find the pages that match, and protect them if asked to
  * @protects: whether to protect the pages that match and were written to
- * @found: is set to the pages that were found, bit N for page N. If it is NULL,
- *	the scan has no output buffer.
+ * @found: receives a bit mask of the pages that were found: bit N stands for
+ *	page N. If @found is NULL, the scan has no output buffer.
  *
  * Return: 0, or -errno
  */
@@ -159,8 +162,8 @@ static int scan(FIXTURE_DATA(scan_protect) * self, const struct masks *masks, bo
 static const struct masks written_to = { .all_of = PAGE_IS_WRITTEN };
 
 /*
- * The pages that a scan reports as written to, bit N for page N. The scan protects no
- * page.
+ * A bit mask of the pages that a scan reports as written to: bit N stands for page N. The scan
+ * protects no page.
  */
 static unsigned int written(struct __test_metadata *_metadata, FIXTURE_DATA(scan_protect) * self)
 {

@@ -8,11 +8,12 @@
  * are in swap, and no page outside the mapping. ftruncate() to a position
  * inside the folio returns, and keeps the content before this position.
  *
- * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
- * it out without a split, as a counter of the kernel confirms. As a control the
- * file has single pages.
+ * How: a memfd gets a folio of 64 KiB, or a huge page. MADV_PAGEOUT swaps it
+ * out, and a counter of the kernel shows that the folio was not split. As a
+ * control the file has single pages.
  *
- * Does not prove: that the rest of the folio is read in one piece.
+ * Does not prove: that the kernel reads the other pages of the folio in one
+ * piece.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=shmem_swap
  */
@@ -34,7 +35,10 @@ static unsigned int count_of(const struct memory *m)
 	return m->pages / 2;
 }
 
-/* Map a memory file with one folio, or with single pages. Returns NULL, or why this failed. */
+/*
+ * Map a memory file with one folio, or with single pages. Returns NULL, or the reason for a
+ * failure.
+ */
 static const char *map_file(struct memory *m, enum size size)
 {
 	unsigned int pages = size == HUGE ? pmd_pages() : cont_ptes();
@@ -50,8 +54,8 @@ static const char *map_file(struct memory *m, enum size size)
 }
 
 /*
- * Swap out the file. Returns true if the whole file is in swap, and if a large
- * folio was not split.
+ * Swap out the file. Returns true if the whole file is in swap, and no large
+ * folio was split.
  */
 static bool swap_out(const struct memory *m)
 {
@@ -175,7 +179,7 @@ TEST_F(shmem_swap, willneed_part)
  * that has a page table, smaps checks each page.
  *
  * Known issue 54: smaps counts the whole folio. In a private mapping it counts
- * the folio once for each page.
+ * the whole folio again for each page.
  */
 TEST_F(shmem_swap, smaps_counts_part)
 {
@@ -305,9 +309,9 @@ FIXTURE_TEARDOWN(shmem_cut)
 #define SECONDS 5
 
 /*
- * Start a child that truncates the file. The child gets the CPU only if no
- * other process wants it. The child holds no pipe, so no other process waits
- * for the child when this program ends.
+ * Start a child that truncates the file. The child runs only if no other
+ * process wants the CPU. The child closes its output. Otherwise a process that
+ * reads the output of this program would also wait for the child.
  */
 static pid_t start_cut(const struct memory *m, size_t length)
 {
@@ -324,8 +328,8 @@ static pid_t start_cut(const struct memory *m, size_t length)
 }
 
 /*
- * Wait @seconds for a child. Returns whether it has ended; @status then says
- * how.
+ * Wait @seconds for a child. Returns whether the child has ended. @status is
+ * then its wait status.
  */
 static bool ended(pid_t child, int seconds, int *status)
 {

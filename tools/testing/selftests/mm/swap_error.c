@@ -171,7 +171,7 @@ FIXTURE_TEARDOWN(swap_error)
 {
 	memory_free(&self->memory);
 	write_text(CLUSTER, self->cluster);
-	/* A test that passed has already called swapoff(). */
+	/* If the test passed, it has already called swapoff(). */
 	swapoff_ends(AREA);
 	EXPECT_EQ(0, partition(self->disk, BLKPG_DEL_PARTITION, 0));
 	if (self->was_swap)
@@ -236,7 +236,7 @@ TEST_F_TIMEOUT(swap_error, swapoff_ends, 60)
 		EXPECT_EQ(EIO, errno);
 	}
 	if (variant->removal != KEEP && !counted && !ends) {
-		/* The page is in memory again, so swapoff() has nothing left to find. */
+		/* The other page is in memory again, so swapoff() no longer searches for it. */
 		ASSERT_TRUE(swapoff_ends(AREA));
 		KNOWN_ISSUE(72, "swapoff() does not end after a read error");
 		return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * System calls get addresses with a tag in the top byte (arm64).
+ * System calls with addresses that have a tag in the top byte (arm64).
  *
  * Proves: each call of the table below has the same result, and the same effect
  * on memory, with a tagged address and with the untagged address.
@@ -8,10 +8,10 @@
  * calls that manage address space, except brk(), mmap(), the new address of
  * mremap(), shmat(), shmdt(), and ioctl().
  *
- * How: the test makes each call twice, with a tag and without a tag, each time on new memory. It
- * compares what the call returned and wrote, which pages exist after the call, their content, and
- * the flags of the mapping. Calls that only manage address space are also tested without the
- * prctl() that enables tagged addresses.
+ * How: the test makes each call on new memory with the untagged address, and then on other new
+ * memory with a tagged address. It compares what the two calls returned and wrote, which pages
+ * exist afterwards, the content of these pages, and the flags of the mapping. Calls that only
+ * manage address space are also tested without the prctl() that enables tagged addresses.
  *
  * Also proves: mmap(), shmat() and mremap() refuse a tag in the address of the
  * new mapping, and the memory at the untagged address does not change.
@@ -31,8 +31,8 @@
 #include "folio_util.h"
 
 /*
- * The call is made for NR pages, which begin at page FIRST. The pages before
- * and after them must not change.
+ * The mapping has PAGES pages. The call is made for NR of them, from page FIRST
+ * on. The other pages must not change.
  */
 #define PAGES 8
 #define FIRST 2
@@ -227,8 +227,9 @@ static void flags_of(const char *at, char *flags, size_t size)
 }
 
 /*
- * Make a call for new memory; @before and @after are further calls for the same pages without a
- * tag, or NULL. Returns false if there is no memory.
+ * Make a call on new memory, with a tag if @tag. @before and @after are calls that are made on the
+ * same pages before and after it, without a tag; each of them can be NULL. Returns false if there
+ * is no memory.
  */
 static bool outcome_of(operation *before, operation *call, operation *after, bool tag,
 		       struct outcome *o)

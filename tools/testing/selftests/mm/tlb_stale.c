@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads on other CPUs see each change of memory at once.
+ * Threads on other CPUs must see changes of memory at once.
  *
  * Proves: after a call that changes memory has returned, no CPU uses the old
  * translation of a page. Threads that are pinned to other CPUs read all pages in
  * a loop. So their TLBs hold translations of all pages when the call begins.
- * Once the call has returned, they must see the new content, or get the signal
- * that belongs to the new permission. Each call changes one page of a folded
+ * After the call has returned, the threads must see the new content, or get the
+ * signal that the new permission causes. Each call changes one page of a folded
  * block. The test makes the call for each page of the block. Calls on hugetlb
  * pages and on huge pages change the whole block. Calls on folios that are too
  * small for a block change the whole folio.
@@ -18,14 +18,14 @@
  * the access, and the access must have the expected result.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
- * chance, or that leads to the right page. MADV_FREE and the split of a folio
- * keep each page, and after MADV_PAGEOUT a page may return to its old frame. An
- * emulated TLB ignores the contiguous bit and the level of an invalidation, but
- * `make tlb` checks both. An emulated TLB drops all translations if the kernel
- * invalidates a long range, or if the TLB holds few translations. The kernel
- * unfolds a block before it changes one page. The TLB invalidation for the
- * unfold hides a missing invalidation of the page. The test notices if both
- * invalidations are missing.
+ * chance, or that leads to the right page. After MADV_FREE and after the split
+ * of a folio, each page still has its frame. After MADV_PAGEOUT a page may
+ * return to its old frame. An emulated TLB ignores the contiguous bit and the
+ * level of an invalidation, but `make tlb` checks both. An emulated TLB drops
+ * all translations if the kernel invalidates a long range, or if the TLB holds
+ * few translations. The kernel unfolds a block before it changes one page. The
+ * TLB invalidation for the unfold hides a missing invalidation of the page. The
+ * test notices if both invalidations are missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
@@ -38,11 +38,11 @@
 #include "hugetlb_pool.h"
 
 #define READERS 3
-/* Rounds over all pages that each thread makes before and after a call. */
+/* How often each thread reads all pages before a call, and again after it. */
 #define ROUNDS 3
 /* QEMU drops all translations for each invalidation if its TLB has fewer than 256 entries. */
 #define FILL 256
-/* How often the test repeats a refused call, for all pages together: see each_call. */
+/* The largest number of repetitions of refused calls, for all pages together: see each_call. */
 #define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
@@ -339,7 +339,9 @@ static const char *stale_begin(struct run *run, bool writes)
 	return NULL;
 }
 
-/* The call has returned. Now the threads must see the expected content. */
+/*
+ * The call has returned. The threads must now see the expected content.
+ */
 static void stale_end(struct run *run)
 {
 	atomic_fetch_add(&stale.seq, 1);

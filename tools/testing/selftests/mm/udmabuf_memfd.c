@@ -4,14 +4,16 @@
  * the same memory.
  *
  * Proves: the dma-buf shows the content of the file, and the file shows what a
- * process writes to the dma-buf: in a mapping, by read(), and after a write()
- * to another part. Where no process wrote to the file, the dma-buf has zeros,
- * and not the content of memory that was freed before (udmabuf_memfd). After
- * the dma-buf is closed and reclaim has taken all pages, the file still has the
- * data that was written to the dma-buf (udmabuf_closed).
+ * process writes to the dma-buf. This holds for a mapping of the file, for
+ * read(), and after a write() to another part of the page. Where no process
+ * wrote to the file, the dma-buf has zeros, and not the content of memory that
+ * was freed before (udmabuf_memfd). After the dma-buf is closed and reclaim has
+ * taken all pages, the file still has the data that was written to the dma-buf
+ * (udmabuf_closed).
  *
- * How: a memfd has holes, or pages that were read, written, or allocated by fallocate(). udmabuf
- * makes a dma-buf of it. A process writes through a mapping of the dma-buf, as a device would.
+ * How: a memfd has holes, or pages that were read or written, or pages that fallocate() allocated.
+ * udmabuf makes a dma-buf of this memfd. A process writes through a mapping of the dma-buf, as a
+ * device would.
  *
  * Does not prove: that a device can reach the pages, or that huge pages have zeros
  * (folio_clear_pool tests this).
@@ -191,7 +193,7 @@ FIXTURE_TEARDOWN(udmabuf_memfd)
 
 /*
  * The first byte of a page of the file, or -1. With BY_WRITE, the function
- * first writes to the last byte.
+ * first writes to the last byte of this page.
  */
 static int first_byte(const struct memory *m, unsigned int page, enum use use)
 {

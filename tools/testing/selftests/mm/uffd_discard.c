@@ -100,7 +100,7 @@ FIXTURE_VARIANT_ADD(uffd_discard, hugetlb_shared)
 	.advice = MADV_REMOVE,
 };
 
-/* Map the memory of the variant. Returns NULL, or the reason why there is none. */
+/* Map the memory of the variant. Returns NULL, or the reason why this memory is not available. */
 static const char *map(FIXTURE_DATA(uffd_discard) * self,
 		       const FIXTURE_VARIANT(uffd_discard) * variant)
 {

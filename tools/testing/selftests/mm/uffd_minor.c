@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MADV_COLLAPSE maps no page that only a monitor may map.
+ * MADV_COLLAPSE must not map pages that only a monitor may map.
  *
  * Proves: in memory that is registered for minor faults, an access to a page traps until
  * UFFDIO_CONTINUE maps this page. This holds even after MADV_COLLAPSE of the whole range. A page

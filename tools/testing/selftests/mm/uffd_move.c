@@ -2,11 +2,11 @@
 /*
  * UFFDIO_MOVE treats a protected page in swap as it treats a protected page in memory.
  *
- * Proves: the rules of UFFDIO_MOVE for a protected page are the same if the
- * page is in swap: it stays protected if a page in memory would. It is never
- * protected at a place that is not registered for write protection. The content
- * is the same, a write traps only if the page is protected, and no unprotected
- * page becomes protected.
+ * Proves: UFFDIO_MOVE treats protected pages in the same way in swap and in
+ * memory. A page in swap stays protected if a page in memory would stay
+ * protected. At a place that is not registered for write protection, the page
+ * is never protected. Each page keeps its content, a write traps only if the
+ * page is protected, and no unprotected page becomes protected.
  *
  * How: the first half of a range of single pages is protected against writes. In some variants all
  * pages except the first page go to swap. UFFDIO_MOVE moves all pages one by one to a range that is
@@ -120,14 +120,15 @@ static int move(int uffd, char *to, char *from)
 	return move_pages(uffd, to, from, 1);
 }
 
-/* Whether a page of this variant is in swap when it moves. */
+/* Whether this page is in swap when it moves, in this variant. */
 static bool in_swap(const FIXTURE_VARIANT(uffd_move) * variant, unsigned int page)
 {
 	return variant->swapped && page != EXAMPLE;
 }
 
 /*
- * 16 pages are enough for both halves and the page that stays in memory.
+ * 16 pages are enough: each half has several pages, and the first page can stay
+ * in memory.
  *
  * Known issue 37: the entry of a page in swap moves unchanged. So each page
  * that was protected still has the protection bit, and traps if its new place
@@ -228,8 +229,8 @@ FIXTURE_VARIANT_ADD(moved, huge)
 };
 
 /*
- * The new place is registered for missing pages, and is one page longer than
- * the range that moves.
+ * The new place is registered for missing pages, and has one page more than the
+ * range that moves.
  */
 FIXTURE_SETUP(moved)
 {

@@ -103,7 +103,7 @@ static int move(int uffd, char *to, char *from)
 }
 
 /*
- * 16 pages are enough for pages and holes in both halves.
+ * 16 pages are enough: each half then has existing and missing pages.
  *
  * Known issue 44: UFFDIO_MOVE treats the marker of a protected page as a page.
  * It fails with EEXIST at the new place. If the source page is missing too, the

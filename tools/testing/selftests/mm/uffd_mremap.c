@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * userfaultfd still watches its pages after mremap() moves another page next to
- * them.
+ * userfaultfd still watches the pages of a registered range after mremap()
+ * moves another page next to this range.
  *
  * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() removes the registration
- * of the page that it moves, and of no other page. This holds for pages that
- * are missing and for pages that are protected against writes, wherever the
- * moved page goes.
+ * of the page that it moves, and does not remove the registration of any other
+ * page. This holds for pages that are missing and for pages that are protected
+ * against writes, wherever the moved page goes.
  *
  * How: a range of 16 pages is registered. mremap() moves one of them over another page of the
  * range, or right before the range, or right after the range. At these places the kernel may merge
@@ -121,7 +121,10 @@ static bool traps(char *at, bool write)
 	return false;
 }
 
-/* The pages of the range that trap, bit N for page N. Leaves out the pages in @without. */
+/*
+ * A bit mask of the pages of the range that trap: bit N stands for page N. The bits of the pages in
+ * @without are 0.
+ */
 static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsigned int without)
 {
 	unsigned int found = 0;
@@ -136,7 +139,8 @@ static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsign
 
 /*
  * Move the page. Returns -1 if all pages that did not move are still watched.
- * Otherwise returns which of them are still watched, bit N for page N.
+ * Otherwise returns a bit mask of the pages that are still watched: bit N
+ * stands for page N.
  */
 static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
 			 int page, bool write)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A page that UFFDIO_POISON marked as lost stays lost.
+ * A page that UFFDIO_POISON has marked as lost remains marked.
  *
  * Proves: such a page raises SIGBUS until its owner removes the mark. This also
  * holds after the kernel has collapsed the pages of the file into one huge
@@ -8,8 +8,8 @@
  *
  * How: a file in memory is mapped twice. In the first mapping two pages are marked. The mark
  * is an entry of the page table, so the file itself has both pages. Then the second mapping
- * is collapsed by MADV_COLLAPSE, or the process forks. As a control one variant has
- * anonymous memory, which fork() always copies.
+ * is collapsed by MADV_COLLAPSE, or the process forks. As a control, one variant has anonymous
+ * memory: fork() always copies its page-table entries.
  *
  * Does not prove: anything about hugetlb.
  *
@@ -149,9 +149,9 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
 }
 
 /*
- * The whole file becomes one huge page, which the second mapping maps by one
- * PMD. As a control the test tries to collapse the anonymous memory itself: the
- * kernel refuses that.
+ * The whole file becomes one huge page, which one PMD of the second mapping
+ * maps. As a control, the test calls MADV_COLLAPSE for the marked anonymous
+ * memory, and the kernel refuses this.
  *
  * Known issue 38: the kernel removes the page table of the first mapping
  * together with the marks. It assumes that page faults can refill each page

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A monitor is notified of each call that removes the content of pages.
+ * A monitor receives an event for each madvise() call that removes the content
+ * of pages.
  *
  * Proves: madvise() sends UFFD_EVENT_REMOVE with the range of the call, and
  * waits until the monitor has read the event. This holds for advice that
@@ -139,7 +140,7 @@ static bool read_event(int uffd, struct uffd_msg *event)
 }
 
 /*
- * 16 pages are enough for a range that ends before its mapping.
+ * 16 pages are enough: the range of the call ends before the mapping ends.
  *
  * Known issue 43: MADV_GUARD_INSTALL removes the pages, but sends no event.
  */

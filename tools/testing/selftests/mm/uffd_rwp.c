@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of files in memory that userfaultfd protects against all accesses (RWP).
+ * userfaultfd protects pages of memory files against all accesses (RWP).
  *
  * Proves: if a page was mapped when UFFDIO_RWPROTECT protected it, an access to
  * the page traps. This also holds if the page was part of a huge page, if it

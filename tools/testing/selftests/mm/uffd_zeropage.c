@@ -3,17 +3,17 @@
  * UFFDIO_ZEROPAGE fills a missing page with zeros, even if the page is
  * protected.
  *
- * Proves: a monitor can fill a missing page with UFFDIO_ZEROPAGE, as with
- * UFFDIO_COPY, even if it has protected this page against writes. The page is
- * then full of zeros, and a read does not trap. UFFDIO_ZEROPAGE replaces no
- * page that exists. In a private mapping of a file neither call changes the
- * file.
+ * Proves: a monitor can fill a missing page with UFFDIO_ZEROPAGE, just as with
+ * UFFDIO_COPY, even if the monitor has protected this page against writes. The
+ * page is then full of zeros, and a read does not trap. UFFDIO_ZEROPAGE
+ * replaces no page that exists. In a private mapping of a file neither call
+ * changes the file.
  *
  * How: a range is registered for missing pages and for write protection, and the test protects the
  * first half before any page exists. Each page gets zeros. As a control the second half is not
  * protected, and UFFDIO_COPY fills one of the protected pages.
  *
- * Does not prove: whether a page of zeros is protected. UFFDIO_ZEROPAGE has no flag for it.
+ * Does not prove: whether a page of zeros is protected. UFFDIO_ZEROPAGE has no flag for protection.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_zeropage
  */

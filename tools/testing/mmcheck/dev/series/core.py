@@ -55,7 +55,7 @@ HELPER = "lib/pgtable_kunit/helpers.h"
 """In a series this header replaces compat.h. It has only the definitions that the sources use."""
 
 BATCH = "mm/tests/folio_pte_batch.h"
-"""The header with definitions for the suites of folio_pte_batch() alone. These definitions need mm/internal.h."""
+"""The header that only the suites of folio_pte_batch() include. Its definitions need mm/internal.h."""
 
 GONE = (
     "thp_set", "swap_on", "compaction_off", "do_syscall", "suite_init", "init", "case_init",

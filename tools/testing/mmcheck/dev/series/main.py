@@ -113,7 +113,7 @@ def run(environ: Mapping[str, str]) -> int:
     person = git.author()
     date = git.asked(PROJECT, "log", "-1", "--format=%cI")
     if not date:
-        raise UserError(f"{PROJECT} has no git history, and the patches need its date; use a clone")
+        raise UserError(f"{PROJECT} has no git history, but the patches need the date of its last commit; use a clone")
     tree = source.obtain(settings).path
     short = environ.get("CORE") == "1"
     overlay = core.Core(tree) if short else Overlay()

@@ -22,7 +22,7 @@ SUBJECTS = {
     "lib/rmap_id/tests": "lib/rmap_id",
     f"{graft.SELFTESTS}/mm": "selftests/mm",
 }
-"""The folders with sources, in the order of the series. Each has the prefix for the subjects of its patches."""
+"""For each folder with sources, the prefix for the subjects of its patches, in the order of the series."""
 
 FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig")
 """Files that the library's patch adds. They have entries for the suites of all folders."""
