@@ -97,10 +97,8 @@ def kills() -> str:
         "#suites whose mutants others notice too",
     ]
     # Say first that no run on this machine measured these numbers.
-    origin = (
-        "<p>These numbers are part of mmcheck, not results of the runs on this page: <code>make mutants MATRIX=1</code>"
-    )
-    origin += " measured them for the packaged kernels.</p>"
+    origin = "<p>These numbers come with mmcheck; the runs on this page did not measure them. "
+    origin += "<code>make mutants MATRIX=1</code> measured them on the packaged kernels.</p>"
     return origin + grid("Kill matrices", head, rows) + "".join(parts) if rows else ""
 
 

@@ -77,7 +77,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if shutil.which("ccache"):
         yield Finding("ccache", "has", "ready")
     else:
-        many = "bisect, mutants, patches and --base build many kernels"
+        many = "the commands bisect, mutants and patches, and the option --base, build many kernels"
         yield Finding("ccache", "lacks", f"{toolchain.NO_CCACHE}; {many}")
     if guest.has_kvm(toolchain.own_arch()):
         own = toolchain.own_arch()

@@ -60,7 +60,8 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
 
     version = known_issues.version_of(read)
     found = [issue for issue in issues if issue.shown(version, read)]
-    if dry.instead("patch", f"known issues {', '.join(str(issue.number) for issue in found)} in a private copy"):
+    numbers = ", ".join(str(issue.number) for issue in found)
+    if dry.instead("patch", f"known issues {numbers} in a private copy of the kernel"):
         return found, {issue.file: b"" for issue in found}
     for issue in found:
         name, new = form(issue, version, patched)

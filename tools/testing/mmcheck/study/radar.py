@@ -37,7 +37,7 @@ class Change:
 
     probes: probes with another answer, each as a line of text
     gone:   mutants that fit without the series, but not with it
-    here:   mutants in the files of the series that still fit
+    here:   mutants of the changed files that still fit the code
     fixed:  known issues whose faulty code is gone with the series
     back:   known issues whose faulty code exists only with the series
     """
@@ -57,7 +57,7 @@ class Change:
             f"known issues whose faulty code is back: {', '.join(self.back)}" if self.back else "",
         ]
         kept = [line for line in found if line] or ["the series changes no probe, no mutant and no known issue"]
-        return [*kept, f"mutants in the same files that still fit: {len(self.here)}"]
+        return [*kept, f"mutants of these files that still fit the code: {len(self.here)}"]
 
 
 def changed_probes(before: Path, after: Path) -> list[str]:

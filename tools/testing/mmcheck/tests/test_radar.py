@@ -83,7 +83,7 @@ def test_a_series_without_effect_on_the_tests(user: User, kernel: Path) -> None:
     done = radar(user, series(user, kernel, mm__memory_c=f"/* other words */\n{ZAP}"), "--boot", "no")
     assert done.returncode == 0, done.stderr
     assert "the series changes no probe, no mutant and no known issue\n" in done.stdout
-    still = next(line for line in done.stdout.splitlines() if line.startswith("mutants in the same files that still"))
+    still = next(line for line in done.stdout.splitlines() if line.startswith("mutants of these files that still"))
     assert int(still.rpartition(" ")[2]) > 0
 
 

@@ -234,7 +234,7 @@ def test_the_kill_matrix_says_what_notices_nothing_and_what_is_fragile(
     monkeypatch.setattr(killmatrix, "reasons", lambda: {"u.*": "it measures"})
     html = extras.kills()
     words = plain(html)
-    assert words.startswith("These numbers are part of mmcheck, not results of the runs on this page: ")
+    assert words.startswith("These numbers come with mmcheck; the runs on this page did not measure them. ")
     assert "7.3-arm64 3 4 2 50.0% 1 2" in words
     assert "s.idle : no reason given" in words and "u.why : it measures" in words
     assert "fragile mutants: only one case notices each of them s.a alone: alone" in words

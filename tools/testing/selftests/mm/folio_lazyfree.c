@@ -210,9 +210,9 @@ static bool merge_and_unmerge(struct memory *m)
  * If the memory is in large folios, each half is one folio, so MADV_FREE does
  * not split the folio.
  *
- * Known issue 45: a page that was copied without a write has a clean entry, and
- * its folio is clean too. So MADV_FREE in the child makes the page lazyfree,
- * and reclaim drops it.
+ * Known issue 45: if the kernel copies a page although no process writes to it,
+ * the entry of the copy is clean, and its folio is clean too. So MADV_FREE in
+ * the child makes the page lazyfree, and reclaim drops it.
  */
 TEST_F_TIMEOUT(freed_by_child, parent_keeps_content, 120)
 {

@@ -182,8 +182,8 @@ static void let_count(struct writer *writers)
 }
 
 /*
- * Let the writers wait, make a new block of zeros, and let the writers count
- * from 0 again. Returns whether the block is one folio.
+ * Stop the writers, make a new block of zeros, and let the writers increment
+ * the counters in it from 0 again. Returns whether the block is one folio.
  */
 static bool renew(struct writer *writers, struct memory *m)
 {
@@ -388,7 +388,8 @@ TEST_F(folio_race, pageout_under_writers)
 }
 
 /*
- * [contpte 243] Children are forked while the writers count in a folded block.
+ * [contpte 243] Children are forked while the writers increment counters in a
+ * folded block.
  * fork() may run in the middle of a writer's round. Then the child sees the new
  * count in the pages that the writer has already written to in this round, and
  * the old count in the writer's other pages. The counts do not change in the
