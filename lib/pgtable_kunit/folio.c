@@ -11,8 +11,8 @@
 
 /*
  * Limits of the number of pieces to allocate until two folios are neighbours.
- * The limit is more memory than the system is likely to have in separate pieces
- * of this order, but no more pieces than the function can compare.
+ * The limit is more memory than the system is likely to have free in single
+ * pieces of this order, but no more pieces than the function can compare.
  */
 #define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL

@@ -33,6 +33,7 @@ static bool listed(char *list, int number)
  * @number: number of the issue in the list of known issues
  *
  * Use this if a test must know how the code behaves, but not for a verdict.
+ *
  * Return: true if the source has the faulty code, and is older than the fix
  */
 bool pgtable_kunit_source_has_issue(int number)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The library of the page-table suites: a test uses it to put page tables into
- * a known state, and to define the expected state. All objects of the library
- * belong to the test case. When the case ends, the library checks and frees
- * them. If an object is not in its initial state again, the case fails.
+ * a known state, and to define the expected state.
+ *
+ * All objects of the library belong to the test case. When the case ends, the
+ * library checks and frees them. If an object is not in its initial state
+ * again, the case fails.
  */
 #ifndef _PGTABLE_KUNIT_H
 #define _PGTABLE_KUNIT_H

@@ -4,8 +4,8 @@
  *
  * The model applies each function to a window of plain structs, one entry after
  * the other. It shares no code with the kernel, does not use the bits of an
- * entry, and never reads the table. So the model cannot have the same mistake
- * as the kernel's code.
+ * entry, and never reads the table. So the model does not copy a mistake of the
+ * kernel's code.
  *
  * The model rests on two ideas. A folded block has one accessed bit and one
  * dirty bit, each in any of its entries. A function that changes a block in

@@ -38,8 +38,8 @@ struct pte_format {
  * @data: for the back end
  * @pfn: the first page frame of the large folio
  * @pair_pfn: PFN of the first of the two folios that share a block
- * @shift: added to the page frame of each page; with 1, no page has the same
- *   alignment as its address
+ * @shift: added to the page frame of each page; with 1, pages are not aligned
+ *   to their addresses even if their numbers are
  * @base: entry of the table at which the window begins
  * @model: the model
  * @got: the value that the last step returned, if it is an entry

@@ -46,10 +46,11 @@ static bool walk_drop(struct pte_step *step, struct pte_step *tried,
  * @nr: their number
  * @budget: how many steps the search may make
  * @fails: whether a sequence of steps fails
- * @data: for @fails The search tries to leave out half of the steps, a quarter,
- *	and so on down to single steps. Finally it tries to leave out each pair
- *	of steps. For example, a
- * step that clears an entry and the step that sets it can only be left out
+ * @data: for @fails
+ *
+ * The search tries to leave out half of the steps, a quarter, and so on down to
+ * single steps. Finally it tries to leave out each pair of steps. For example,
+ * a step that clears an entry and the step that sets it can only be left out
  * together. The result is not always the shortest sequence, but no single step
  * and no pair of steps can be left out.
  *

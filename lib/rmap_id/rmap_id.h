@@ -25,7 +25,7 @@ void rmap_id_free(unsigned int id);
 
 /**
  * struct rmap_id_object - something that is mapped
- * @seqcount: protects the other members against concurrent changes
+ * @seqcount: sequence count for changes of the other members
  * @order: one owner has at most 2^@order mappings
  * @mapcount: number of mappings
  * @sum: sums of IDs, as many as rmap_id_params() requires

@@ -151,7 +151,7 @@ void clear_extent_fill(struct clear_extent *extent, enum clear_fill fill)
 }
 
 /**
- * clear_extent_check() - expect exactly some pages to be clear
+ * clear_extent_check() - expect some pages to be clear, and no others
  * @extent: the extent, filled before
  * @first: the first page that must be clear
  * @nr: number of pages that must be clear

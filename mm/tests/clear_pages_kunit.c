@@ -319,7 +319,7 @@ static void reused_stack_is_clear(struct kunit *test)
 	unsigned int i, j, reused = 0;
 
 	if (!IS_ENABLED(CONFIG_VMAP_STACK))
-		kunit_skip(test, "the kernel reuses no stacks: CONFIG_VMAP_STACK=n");
+		kunit_skip(test, "the kernel keeps no unused stacks: CONFIG_VMAP_STACK=n");
 	look = kunit_kcalloc(test, STACK_THREADS, sizeof(*look), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, look);
 	for (i = 0; i < STACK_THREADS; i++) {

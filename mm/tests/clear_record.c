@@ -77,7 +77,7 @@ NOKPROBE_SYMBOL(clear_seen);
 
 /*
  * With a post handler, kprobes does not replace the probe by a jump. After a
- * jump, the handler could not return to the caller.
+ * jump, the handler could not make the probed function return an error.
  */
 static void clear_seen_post(struct kprobe *kprobe, struct pt_regs *regs,
 			    unsigned long flags)

@@ -102,7 +102,8 @@ static void state_decode(u32 state, struct mapped_model *model,
 
 /**
  * struct mapped_state - a state that has been reached
- * @state: which, as a number @from: index of the state before
+ * @state: which, as a number
+ * @from: index of the state before
  * @mm: which mm made the step
  * @nr: the number of pages
  */

@@ -52,7 +52,7 @@ static inline bool batch_order_fits(unsigned int order)
 }
 
 /*
- * The order in the parameter. Skips the test if two folios of this order do not
+ * The order in the parameter. Skips the test if folios of this order do not
  * fit.
  */
 static inline unsigned int batch_order(struct kunit *test)

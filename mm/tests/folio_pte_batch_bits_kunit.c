@@ -7,7 +7,7 @@
  * writable bit, fork shares a page for writing. If it has the dirty bit
  * although no entry is dirty, clean pages become dirty. Here each entry has a
  * state of a few bits. A model of plain loops computes the length of the batch
- * and the report, for each combination of flags. The next entries of the table
+ * and the report, for each combination of flags. The entries after the folio
  * map the physically next folio, with all bits that can be reported.
  *
  * compat.h hides the two generations of the interface: one takes the bits to
@@ -243,9 +243,9 @@ KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
  * Entries of a batch have the same bits, except those that the caller ignores.
  * In this case only one entry has the bit, or only one entry lacks it. The case
  * tries each set of bits to respect. It tries each position of this entry in
- * folios of each order, also the first position. The entry ends the batch only
- * if the caller respects the bit [contpte 158-162]. If all entries have the
- * bit, or all lack it, the batch is the whole folio [164, 165].
+ * folios of each order, also the first position. The entry ends the batch
+ * unless the bit is ignored [contpte 158-162]. If all entries have the bit, or
+ * all lack it, the batch is the whole folio [164, 165].
  */
 static void folio_pte_batch_differing_bit(struct kunit *test)
 {
@@ -407,9 +407,9 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 }
 
 /*
- * Bits of hardware that no function of the suite reads: they depend on young,
- * or on dirty and writable. BIT_OF_NO_ACCESS makes an entry inaccessible, but
- * is not the write bit.
+ * Bits of the hardware that depend on young, or on dirty and writable.
+ * pte_young(), pte_dirty() and pte_write() do not read them. BIT_OF_NO_ACCESS
+ * makes an entry inaccessible, but is not the write bit.
  */
 #if defined(CONFIG_S390)
 #define BIT_OF_YOUNG	_PAGE_INVALID

@@ -154,8 +154,8 @@ static void folio_pte_batch_limit(struct kunit *test)
 /*
  * One half of a folio is folded and the other half is not [contpte 156]. The
  * contiguous bit counts like any other bit, so a batch ends where it changes.
- * Such a batch is shorter than necessary, but correct. On an architecture that
- * never folds, the hint is 1 [149], and the batch is the whole folio.
+ * Such a batch is shorter than necessary, but correct. In a kernel that never
+ * folds, the hint is 1 [149], and the batch is the whole folio.
  */
 static void folio_pte_batch_half_folded(struct kunit *test)
 {
@@ -194,8 +194,8 @@ static void folio_pte_batch_half_folded(struct kunit *test)
  * A hole in a folded folio makes its block lose the contiguous bit. A batch
  * from an earlier block ends where this block begins. A batch that begins in
  * this block ends at the hole: the hint of a block never counts beyond the end
- * of the block [contpte 154]. On an architecture that never folds, every batch
- * ends at the hole.
+ * of the block [contpte 154]. In a kernel that never folds, every batch ends at
+ * the hole.
  *
  *	entries	|c c c c|. . _ .|c c c c|	c: contiguous, _: hole
  *	from 1	   3

@@ -412,7 +412,7 @@ static void try_to_unmap_invalidates_once(struct kunit *test)
 /*
  * With TTU_BATCH_FLUSH the kernel may wait for the end of the invalidation
  * later, once for many folios: try_to_unmap() records this for its caller.
- * Without the flag it may record nothing, because the caller frees the pages
+ * Without the flag it must record nothing, because the caller frees the pages
  * right away.
  */
 static void try_to_unmap_defers_on_request(struct kunit *test)

@@ -128,7 +128,7 @@ static size_t fault_room(unsigned int order)
 	return (FAULTS + 1) * (PAGE_SIZE << order);
 }
 
-/* Map memory of this size, so that faults allocate folios of this order. */
+/* Map memory for all faults, so that they allocate folios of this order. */
 static unsigned long fault_mmap(struct kunit *test, unsigned int order)
 {
 	unsigned long addr;

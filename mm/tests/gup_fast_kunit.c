@@ -5,7 +5,7 @@
  * gup_fast_pte_range() reads entries while others may change them. It takes a
  * page only if the entry alone shows that this is allowed. It leaves all other
  * pages to the slow path, which uses the VMA. get_user_pages_fast_only() never
- * takes the slow path, so each case tests only the fast path.
+ * takes the slow path, so it shows what the fast path did.
  *
  * Not covered: changes by other CPUs at the same time (selftest folio_race),
  * huge pages, hugetlb.
@@ -65,7 +65,7 @@ static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 /*
  * The fast path finds each page of a range, in each block. The ranges begin at
  * each place of the first block and have from one page to all pages. The case
- * reads and writes.
+ * takes the pages for reading and for writing.
  */
 static void gup_fast_every_range(struct kunit *test)
 {

@@ -5,7 +5,7 @@
  * fork, munmap, mprotect, reclaim and others change dozens of entries with one
  * call. The contract of such a function is defined entry by entry. Each entry
  * in the range changes as if only this entry were changed. The returned value
- * combines the bits of all entries of the range. No other entry changes. Most
+ * depends on all entries of the range. No other entry changes. Most
  * architectures use the generic loops. arm64 has its own functions, and some
  * other architectures have a few. The same code tests all of them, on real
  * entries for real folios, against a model that does not depend on the bit

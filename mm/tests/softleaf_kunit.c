@@ -236,8 +236,9 @@ KUNIT_ARRAY_PARAM_DESC(leaf_question, leaf_questions, desc);
 /*
  * Each function that tests for a kind of entry returns true for the types of
  * this kind and for no other, with each bit of the offset. For a marker it
- * returns true only if the marker has one of the function's bits. Functions on
- * entries of page tables ignore the bits soft-dirty, exclusive and uffd-wp.
+ * returns true if the marker has one of the function's bits, and only then.
+ * Functions on entries of page tables ignore the bits soft-dirty, exclusive and
+ * uffd-wp.
  */
 static void softleaf_answers(struct kunit *test)
 {

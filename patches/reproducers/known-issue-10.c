@@ -6,8 +6,8 @@
  * pages of a file and call fork(), so that page tables of the child reuse these pages. Then the
  * child must read what the parent wrote to the page.
  * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
- * Needs root. On arm64 it adds two pages of 64K to the pool. On other machines, set SIZE to the
- * size of a pool with two free pages, for example 1073741824.
+ * Needs root. On arm64 it adds two pages of 64K to the pool. On other machines, set SIZE to a
+ * page size whose pool has two free pages, for example 1073741824.
  * Usage: known-issue-10 [SIZE]
  */
 #define _GNU_SOURCE

@@ -65,8 +65,8 @@ int main(void)
 	char *at, *to;
 
 	/*
-	 * Make the pool so large that exactly two pages are free. The mapping
-	 * reserves both.
+	 * Make the pool so large that exactly two pages are free and not
+	 * reserved. The mapping reserves both.
 	 */
 	used = total - counted("HugePages_Free") + reserved;
 	if (size <= 0 || total < 0)

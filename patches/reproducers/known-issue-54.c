@@ -19,7 +19,7 @@
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
 /*
- * Returns the number in the first line of a file that begins with @prefix, or
+ * Returns the number in the first line that begins with @prefix in a file, or
  * -1.
  */
 static long number(const char *path, const char *prefix)

@@ -167,8 +167,8 @@ KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
  * group of owners that looks like one owner and fits into the folio. The search
  * with one more digit finds such a group. A search with fewer digits is
  * unnecessary, because the first search also covers owners with 0 in all other
- * digits. If several orders share an entry of the table, the search uses the
- * largest of these orders [mapped 52].
+ * digits. If several orders share an entry of the table, the entry is right for
+ * the largest of these orders [mapped 52].
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {

@@ -118,7 +118,7 @@ def places(arguments: Sequence[str], environ: Mapping[str, str], chosen: Setting
         shared.append(tree)
     for path in shared:
         if ":" in str(path):
-            raise UserError(f"{path}: {CONTAINER} allows no colon in a path; rename or move the folder")
+            raise UserError(f"{path}: {CONTAINER} allows no colon in a path; rename or move this path")
     for folder in own:
         folder.mkdir(parents=True, exist_ok=True)
     closed = tree if arguments[0] not in WRITES else None

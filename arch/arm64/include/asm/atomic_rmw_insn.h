@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which instructions are atomic read-modify-write operations on memory. The
- * list has only atomics, class by class as in the encoding index of the Arm ARM
- * (DDI 0487, "Loads and Stores"). It leaves out unallocated encodings, and
+ * Which instructions are atomic read-modify-write operations on memory.
+ *
+ * The list has only atomics, class by class as in the encoding index of the Arm
+ * ARM (DDI 0487, "Loads and Stores"). It leaves out unallocated encodings, and
  * instructions with similar encodings that only load (LDAPR, LD64B) or only
  * store (ST64B). It also leaves out 128-bit atomics (FEAT_LSE128).
  *

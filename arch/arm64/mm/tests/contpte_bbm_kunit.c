@@ -124,7 +124,7 @@ static pte_t bbm_pte(struct pte_ctx *f, char step, int i)
 	return pte;
 }
 
-/* The number of entries of the block that a step changes. */
+/* The number of entries of the block that a step writes or invalidates. */
 static int bbm_entries(char step)
 {
 	if (step == 'F' || step == 'Z')

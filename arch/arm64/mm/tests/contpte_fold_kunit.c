@@ -229,8 +229,8 @@ static void fold_free_pages(void *page)
 
 /*
  * Single pages that happen to be consecutive are not folded: each has its own
- * accessed and dirty bits [contpte 25]. They fill one aligned block. The kernel
- * may not fold it only because the pages are not one folio.
+ * accessed and dirty bits [contpte 25]. They fill one aligned block. The only
+ * reason not to fold this block is that the pages are not one folio.
  */
 static void set_pte_at_single_pages(struct kunit *test)
 {

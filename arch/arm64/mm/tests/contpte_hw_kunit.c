@@ -6,7 +6,7 @@
  * page-table lock. Meanwhile other CPUs use the pages, and hardware sets the
  * access flag or the dirty state of any valid entry. If a bit gets lost between
  * a read and a write, a page is reclaimed although it is in use, or data is
- * never written back. Tests in user space cannot hit this window, which may be
+ * never written back. Tests in user space do not hit this window, which may be
  * one instruction long. These cases set the bit exactly in this window.
  *
  * The code under test is the tree's own, compiled a second time so that each
@@ -162,7 +162,7 @@ static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
 	};
 	int i, tries = ARRAY_SIZE(entries), side;
 
-	/* In large blocks, try only the first few accesses. */
+	/* In large blocks, try only the first few of these entries. */
 	if (CONT_PTE_SIZE > SZ_64K)
 		tries = 3;
 	for (i = 0; i < tries; i++) {

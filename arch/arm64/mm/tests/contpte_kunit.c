@@ -23,14 +23,14 @@
 #include "contpte.h"
 
 /*
- * set_ptes() of new entries sets the contiguous bit only for blocks that the
- * range covers completely, and only if addresses and PFNs have the same
- * alignment to blocks. It never invalidates anything [contpte 67, 69-72]. An
- * example from entry 2 on:
+ * set_ptes() of new entries sets the contiguous bit for all blocks that the
+ * range covers completely, and for no others, if addresses and PFNs have the
+ * same alignment to blocks. Otherwise it sets no contiguous bit. It never
+ * invalidates anything [contpte 67, 69-72]. An example from entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
- *	range	    <--------------------->
- *	PTE_CONT	  |cccccccc|cccccccc|
+ *	range	   <---------------------->
+ *	PTE_CONT	 |cccccccc|cccccccc|
  *
  * The case tries all starts in three blocks, all ends in four, and all offsets
  * of the PFN within a block. So a comparison that is off by one is noticed.
@@ -181,7 +181,7 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
  * without an invalidation:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
- *	range	       <------------------->
+ *	range	       <--------------------->
  *	after	|nnnnnn--|--------|--------|--nnnnnn|	or, write-protected:
  *		|nnnnnnRR|RcRcRcRc|RcRcRcRc|RRnnnnnn|
  *

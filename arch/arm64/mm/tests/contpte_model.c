@@ -235,7 +235,7 @@ void contpte_model_unfold(struct pte_ctx *f, int idx)
 
 /**
  * contpte_model_unfold_partial() - expect an unfold of each folded block that a
- * range covers in part
+ *	range covers in part
  * @f: the context
  * @start: first entry of the range
  * @end: the entry after its last

@@ -59,10 +59,10 @@ static bool order_check(struct contpte_order *o, const struct pte_case *pc,
  * else [37, 38, 52, 85, 87, 89-95, 100-104, 108, 110-112, 121, 129, 136,
  * 141-145]. With BBM level 3 it invalidates nothing at all [237]. Each entry is
  * written at most once. If the block is converted, each entry may be written
- * two more times. For each entry there is a constant number of reads [53, 252].
- * Afterwards the table matches a model, and the function returns the first
- * entry. This check is necessary because a function that does nothing breaks no
- * rule.
+ * two more times. A walk that reads entries one by one makes a constant number
+ * of reads for each entry [53, 252]. Afterwards the table matches a model, and
+ * the function returns the first entry. This check is necessary because a
+ * function that does nothing breaks no rule.
  *
  * The ranges start and end at the edges and in the middle of four blocks. None,
  * the even blocks, the odd blocks, or all blocks are folded. The function must
@@ -317,8 +317,7 @@ static bool access_check(struct contpte_order *o,
 	writes = 2 * CONT_PTES * m->converts + m->end - m->start;
 	KUNIT_EXPECT_EQ(o->f->test, rec->writes, writes);
 	/*
-	 * Whether the call ends with the invalidation that the caller asked
-	 * for.
+	 * The call must end with the invalidation that the caller asked for.
 	 */
 	if (o->f->number && flush)
 		KUNIT_EXPECT_EQ(o->f->test, rec->step[rec->nr - 1].kind,

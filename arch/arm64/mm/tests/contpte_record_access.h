@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * From here on, the macros that access an entry report to the recorder. An
- * object that compiles page-table code a second time must include this file
+ * From here on, the macros that access an entry report to the recorder.
+ *
+ * An object that compiles page-table code a second time must include this file
  * before any header that accesses an entry, and then contpte_recorded.h.
  */
 #ifndef _CONTPTE_RECORD_ACCESS_H

@@ -6,6 +6,7 @@
  * blocks, and do not unfold them. The core tracks accessed and dirty per folio,
  * and a block lies within one folio. If some entries of a block kept the bit,
  * the block would never get old, since readers gather the bits of all entries.
+ *
  * Each case runs the real function on real entries, for all ranges in a window
  * of four blocks, and for each combination of folded blocks. It compares the
  * whole table, the returned value and the TLB invalidations with a model. Not

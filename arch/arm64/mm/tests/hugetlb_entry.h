@@ -46,10 +46,12 @@ struct huge_size {
 extern const struct huge_size huge_sizes[HUGE_SIZES];
 
 /**
- * struct huge_ops - the functions of the second copy @erratum and @shares set
- * the answers that the functions get about the CPU and about the sharing of
- * tables. @cma_order and @init report the values that the functions pass to
- * hugetlb. All other members are the functions of a similar name.
+ * struct huge_ops - the functions of the second copy
+ *
+ * @erratum and @shares set the answers that the functions get about the CPU and
+ * about the sharing of tables. @cma_order and @init report the values that the
+ * functions pass to hugetlb. All other members are the functions of a similar
+ * name.
  */
 struct huge_ops {
 	bool *erratum;

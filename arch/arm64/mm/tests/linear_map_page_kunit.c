@@ -5,8 +5,9 @@
  * The kernel removes secret memory from the linear map page by page, and makes
  * the pages of kernel code read-only there. set_direct_map_*() makes a page
  * inaccessible in the linear map. set_memory_*() changes pages of vmalloc().
- * With rodata=full, the page becomes read-only in the linear map too. Otherwise
- * the kernel could write to it through its address in the linear map.
+ * With rodata=full, a page that they make read-only becomes read-only in the
+ * linear map too. Otherwise the kernel could write to the page through its
+ * address in the linear map.
  *
  * Each case has a few pages, changes some of them, and checks each page: its
  * entry, and whether a write takes effect. Writes before each change put the

@@ -111,7 +111,7 @@ static void split_run(struct kunit *test, const struct split_range *range)
 }
 
 /*
- * set_memory_valid() splits blocks only where permissions change [linear map
+ * set_memory_valid() splits blocks exactly where permissions change [linear map
  * 34]: at the ends of each kind of range, and into entries no smaller than
  * necessary. All other entries of the memory keep their size, address and
  * permissions.

@@ -5,12 +5,14 @@
  * Hardware ignores an entry that is not present. So swap and migration entries,
  * poisoned pages, device pages and markers use its bits in their own way, even
  * the contiguous bit. The public functions for page-table entries must write
- * and read them unchanged. Each case writes entries to a synthetic table with
- * set_pte_at(), reads them back with every getter, decodes them, and clears
- * them. It tries the bits of an offset one by one, up to the highest bit that a
- * kind of entry can have. Not covered: the code that makes such entries
- * (migration, reclaim, hugetlb); batches of such entries; whether a function
- * treats such an entry as a part of a contiguous block (pte_cont).
+ * and read them unchanged.
+ *
+ * Each case writes entries to a synthetic table with set_pte_at(), reads them
+ * back with every getter, decodes them, and clears them. It tries the bits of
+ * an offset one by one, up to the highest bit that a kind of entry can have.
+ * Not covered: the code that makes such entries (migration, reclaim, hugetlb);
+ * batches of such entries; whether a function treats such an entry as a part of
+ * a contiguous block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_nonpresent'

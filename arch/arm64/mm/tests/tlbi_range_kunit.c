@@ -6,8 +6,9 @@
  * num. A loop in asm/tlbflush.h cuts each range into such steps. The first case
  * runs the tree's own loop, and functions record each step instead of the
  * instruction. The second case lets a process give up memory of the largest
- * size. Not covered: barriers, and the choice of the invalidation
- * (contpte_order).
+ * size.
+ *
+ * Not covered: barriers, and the choice of the invalidation (contpte_order).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'tlbi_range'
@@ -53,7 +54,10 @@ static void tlbi_step_range(u64 arg)
 		  ((arg >> 39 & 31) + 1) << (5 * (arg >> 44 & 3) + 1));
 }
 
-/* The largest range without LPA2. Larger ranges are invalidated differently. */
+/*
+ * The largest range that the kernel invalidates page by page or in steps, if it
+ * does not use LPA2.
+ */
 #define TLBI_LARGEST	2097152UL
 
 #ifdef PGTABLE_KUNIT_HAS_TLBI_FUNCTIONS

@@ -244,8 +244,9 @@ static void vunmap_range_part_of_block(struct kunit *test)
 		area.nr = 2;
 		vmap_block_check(&area, "a part unmapped");
 		/*
-		 * vunmap_range() invalidates only the caller's range. A read
-		 * before it would leave a translation of the rest of the block.
+		 * vunmap_range() invalidates only the caller's range, so a TLB
+		 * may still hold the rest of the block. A read must come after
+		 * this invalidation.
 		 */
 		flush_tlb_kernel_range(area.virt, area.virt + area.size);
 		read_area(&area, "a part unmapped");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * riscv entries that the hardware writes to. With Svadu, and on any CPU that
- * updates the bits itself, the page-table walker of another CPU may set the
- * accessed and dirty bits at any time. The walker may make an entry dirty as
- * long as the entry is writable. Only the dirty bit says that the page has to
- * be written back, so a function that changes an entry must not lose this bit.
+ * riscv entries that the hardware writes to.
+ *
+ * With Svadu, and on any CPU that updates the bits itself, the page-table
+ * walker of another CPU may set the accessed and dirty bits at any time. The
+ * walker may make an entry dirty as long as the entry is writable. Only the
+ * dirty bit says that the page has to be written back, so a function that
+ * changes an entry must not lose this bit.
  *
  * The suite simulates the walker. It compiles the functions a second time, and
  * after each read of an entry it makes this entry dirty, as the walker would

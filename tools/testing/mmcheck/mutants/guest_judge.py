@@ -127,7 +127,10 @@ class BothSession(GuestSession):
         return both(self.settings.arch)
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suites or selftests that run first: the one that noticed the mutant last time, then suites."""
+        """The tests that run first: the test that noticed the mutant last time, and the suite in the catalogue.
+
+        If both are missing, the selftest that noticed most mutants of the same functions runs first.
+        """
         return Session.likely(self, mutant, before)
 
     def check_unchanged(self, kernel: Kernel) -> None:

@@ -2,8 +2,8 @@
 """Searches a kernel for code patterns that were bugs before, and prints each candidate with its verdict.
 
 KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With OTHER= the command also
-searches for the patterns `gap` and `guard`: functions with checks that only the second tree has. To find checks that
-only the first tree has, swap the trees. verdicts.toml has the patterns and the verdicts on candidates: shown, refuted,
+searches for the patterns `gap` and `guard`: functions that check more in the second tree. To find functions that check
+more in the first tree, swap the trees. verdicts.toml has the patterns and the verdicts on candidates: shown, refuted,
 or open. ONLY=new prints the candidates without a verdict.
 """
 
@@ -72,7 +72,7 @@ def run(environ: Mapping[str, str]) -> int:
     functions = tree(source.obtain(from_environment(environ)).path)
     candidates = search(functions)
     if other := environ.get("OTHER"):
-        # OTHER= is a version if it begins with a number; otherwise it is a folder.
+        # OTHER= is a version if it has the form of a version, for example 6.12; otherwise it is a folder.
         name = "KERNEL" if re.fullmatch(r"\d+\.\d+[\w.+~-]*", other) else "KDIR"
         settings = from_environment({**environ, "KERNEL": "", "KDIR": "", name: other})
         others = tree(source.obtain(settings).path)

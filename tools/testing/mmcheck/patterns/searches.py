@@ -145,7 +145,7 @@ def _wrap(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _fresh(function: Function) -> Iterator[tuple[int, str]]:
-    """Find a new entry, made from a page and a VMA, in a function that does not name the uffd and soft-dirty bits."""
+    """Find a new entry, made from a page and a VMA, in a function that does not name both uffd and soft-dirty bits."""
     lacks = [name for name, bit in (("uffd", "uffd"), ("soft-dirty", "soft_dirty")) if bit not in function.text]
     match = _FRESH.search(function.text)
     if match and lacks:
@@ -163,7 +163,7 @@ SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
 
 
 def search(found: list[Function]) -> list[Candidate]:
-    """The candidates of these patterns, in the order of the sources."""
+    """The candidates of the patterns in SEARCHES, in the order of the sources."""
     candidates = []
     for function in found:
         for pattern, look in SEARCHES.items():

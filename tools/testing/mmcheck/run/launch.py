@@ -26,7 +26,7 @@ from .request import Request
 from .workspace import Workspace
 
 TIMEOUT = 900
-"""The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends the run earlier."""
+"""The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends its boot earlier."""
 
 UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that is not on its last console"])
 """With --run_isolated, each boot overwrites the console. This case is reported for a failure in an earlier boot."""

@@ -225,7 +225,10 @@ def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda
 
 
 def every(out: Path, like: str = "*") -> Iterator[Record]:
-    """The records below `out`, oldest first. A run whose process was killed has no verdict. `like`: a glob of IDs."""
+    """The records below `out`, oldest first. If the process of a running record is gone, the run has no verdict.
+
+    like: a glob of IDs
+    """
     found = []
     for file in (out / "runs").glob(f"{like}/{FILE}"):
         try:

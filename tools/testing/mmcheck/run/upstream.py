@@ -45,7 +45,7 @@ KNOWN = {
     "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the test's files are in memory, and none is collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
-"""For each glob of cases that fail because of a mistake in the test: this mistake."""
+"""For each glob of cases that fail although the kernel is right: the cause of the failure."""
 
 LIBRARIES = ("libcap-dev", "libnuma-dev")
 """Packages that some programs are linked with."""

@@ -34,7 +34,7 @@ KIND = "matrix"
 GIB_PER_BUILD = 4
 
 NO_SUITE = "this kernel has no such suite"
-"""The reason of a skip if FILES= selects a suite that this kernel lacks."""
+"""The reason of a skip if FILES= or PATCH= selects a suite that this kernel lacks."""
 
 STATES = {"failed": FAILED, "none": NO_VERDICT, "passed": PASSED}
 """Verdicts on a cell, and the exit status of each; the worst verdict comes first. "none" means that no test has run."""

@@ -2,7 +2,7 @@
 """`make known-issues`: does each patch of a known issue fix the issue, and do its tests notice the fix?
 
 The tests first run on the kernel without patches, with strict=1. At least one test of each issue must fail, and the
-reproducer of the issue must print BUG. Then the command applies the patches of all issues to a private copy of the
+reproducer of the issue must print BUG. Then the command applies the patches of these issues to a private copy of the
 tree. In this copy the table of known issues must no longer find the faulty code. The same tests run on the patched
 kernel, with the issues declared present (pgtable_kunit.issues=, ISSUES=). The tests must pass and report that the issue
 is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.

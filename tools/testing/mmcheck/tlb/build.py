@@ -11,7 +11,7 @@ PLUGIN = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvis
 
 
 def plugin(out: Path) -> Path:
-    """Build the plugin in the folder `out` if a source has changed. Returns its path."""
+    """Build the plugin in the folder `out` if it is missing or a source has changed. Returns its path."""
     files, to = sorted((HERE / "plugin").glob("*.[ch]")), out / "mmcheck-tlb.so"
     to.parent.mkdir(parents=True, exist_ok=True)
     if to.exists() and to.stat().st_mtime > max(file.stat().st_mtime for file in files):

@@ -44,7 +44,7 @@ def provide(cache: Path) -> Path:
         if version(kept) < OLDEST:
             _unpack(cache)
     if version(kept) < OLDEST:
-        raise UserError(f"{kept} does not run: install {PACKAGE}, which has the missing libraries, or QEMU {OLDEST}")
+        raise UserError(f"{kept} does not run: install {PACKAGE} to get its libraries, or install QEMU {OLDEST}")
     return kept
 
 

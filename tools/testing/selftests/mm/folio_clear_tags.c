@@ -4,8 +4,8 @@
  *
  * Proves: memory that is mapped with PROT_MTE contains only zeros and has only
  * tags of value 0, although its frames had other bytes and other tags before.
- * If memory gets PROT_MTE only after the process has filled it, its tags also
- * have the value 0, and its content is unchanged.
+ * If memory in such frames gets PROT_MTE only after the process has filled it,
+ * its tags also have the value 0, and its content is unchanged.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with

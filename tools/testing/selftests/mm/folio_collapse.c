@@ -252,8 +252,8 @@ TEST_F(folio_collapse, watched_hole)
 /*
  * A file is mapped twice. The first collapse makes one huge page of the file.
  * In the second mapping, PTEs map this huge page until the second collapse
- * replaces them with one PMD. RssShmem of the process counts each page once for
- * each mapping, before and after the second collapse.
+ * replaces them with one PMD. After that, RssShmem of the process still counts
+ * each page once for each mapping.
  */
 TEST_F(folio_collapse, second_mapping)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files in /proc report which processes map a large folio. After all other
- * processes have exited, a write by the remaining process reuses or copies the
- * page.
+ * Files in /proc report how many times a page of a large folio is mapped, and
+ * whether only one process maps it. After all other processes have exited, a
+ * write by the remaining process reuses or copies the page.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
  * processes start, unmap parts and exit. A page is never "exclusive" while two

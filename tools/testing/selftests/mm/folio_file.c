@@ -96,11 +96,11 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 }
 
 /*
- * Read all pages of an empty shared memory file, then write to one page, so
- * that only this page has a dirty entry. Remove the entries in batches: by
- * munmap() if @unmaps, else by reclaim. Reclaim must then write the dirty page
- * to swap. If its dirty bit is lost, reclaim drops the page, and the file has a
- * hole there.
+ * Read all pages of a shared memory file to which nothing has been written,
+ * then write to one page, so that only this page has a dirty entry. Remove the
+ * entries in batches: by munmap() if @unmaps, else by reclaim. Reclaim must
+ * then write the dirty page to swap. If its dirty bit is lost, reclaim drops
+ * the page, and the file has a hole there.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)

@@ -146,7 +146,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 /*
  * One page table maps the lowest addresses. Another page table lies just before
  * it in memory. lowest_try() tries to make the kernel change this other table.
- * This struct counts the results of all tries.
+ * This struct counts the results of one try.
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */

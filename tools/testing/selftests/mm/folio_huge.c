@@ -307,8 +307,8 @@ static void on_poison(int number)
 /*
  * MADV_HWPOISON poisons three pages of a folio. An access to each of these
  * pages raises SIGBUS, and all other pages keep their content. At the end the
- * case tries to make the three frames usable again. The case runs only in the
- * virtual machine, since another machine may be unable to use these frames
+ * case tries to make the poisoned frames usable again. The case runs only in
+ * the virtual machine, since another machine may be unable to use these frames
  * again.
  *
  * Known issue 52: in a large folio, the kernel poisons only the first page of

@@ -11,8 +11,8 @@
  * with the zero page. If MADV_UNMERGEABLE gives each page its own frame again,
  * each page keeps its content and its protection. The kernel counts the pages
  * that KSM replaced with the zero page, for each process and for the machine
- * (ksm_zero_pages). These counts are right after UFFDIO_MOVE, and after fork(),
- * even if the child does not inherit all pages.
+ * (ksm_zero_pages). The count of the process is right after UFFDIO_MOVE. Both
+ * counts are right after fork(), even if the child does not inherit all pages.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. Then pagemap shows which

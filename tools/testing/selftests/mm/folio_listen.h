@@ -9,7 +9,7 @@
 
 /*
  * Open userfaultfd with these features. Returns the descriptor, or -1 if the
- * kernel lacks a feature.
+ * kernel lacks userfaultfd or one of the features.
  */
 static inline int listener(__u64 features)
 {

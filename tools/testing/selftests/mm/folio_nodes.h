@@ -142,9 +142,9 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 /*
  * hint() - let NUMA balancing scan the memory of this process
  *
- * NUMA balancing scans all mappings with such a policy, and then begins again
- * with the first mapping. So it scans each of these mappings between two faults
- * on the control page.
+ * NUMA balancing scans all mappings with a policy that allows the scan, and
+ * then begins again with the first mapping. So it scans each of these mappings
+ * between two faults on the control page.
  *
  * Return: the number of entries of the memory that the scan changed, or -1 if
  * the control page had fewer than two hinting faults

@@ -182,7 +182,7 @@ static void let_count(struct writer *writers)
 }
 
 /*
- * Stop the writers, make a new block of zeros, and let the writers increment
+ * Pause the writers, make a new block of zeros, and let the writers increment
  * the counters in it from 0 again. Returns whether the block is one folio.
  */
 static bool renew(struct writer *writers, struct memory *m)
@@ -389,11 +389,10 @@ TEST_F(folio_race, pageout_under_writers)
 
 /*
  * [contpte 243] Children are forked while the writers increment counters in a
- * folded block.
- * fork() may run in the middle of a writer's round. Then the child sees the new
- * count in the pages that the writer has already written to in this round, and
- * the old count in the writer's other pages. The counts do not change in the
- * child.
+ * folded block. fork() may run in the middle of a writer's round. Then the
+ * child sees the new count in the pages that the writer has already written to
+ * in this round, and the old count in the writer's other pages. The counts do
+ * not change in the child.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {

@@ -164,8 +164,8 @@ TEST_F(folio_swap, one_page_elsewhere)
 /*
  * The parent brings the whole folio back, while a child waits. Then the child
  * drops a page, and maps the other pages one by one. Each of these faults maps
- * one page, and frees the swap slot of this page. Linux 6.12 reads the pages of
- * shared memory back one by one.
+ * one page, and frees the swap slot of this page. If two processes have a folio
+ * in swap, Linux 6.12 brings its pages back one by one.
  */
 TEST_F(folio_swap, whole_folio_elsewhere)
 {

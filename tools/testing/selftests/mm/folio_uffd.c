@@ -277,7 +277,7 @@ TEST_F(folio_uffd, madvise_dontneed)
 }
 
 /*
- * The test protects pages before any page is mapped. In shared memory each of
+ * The test protects pages while no page is mapped. In shared memory each of
  * these pages gets a marker, and is protected when it is mapped later.
  * Anonymous memory gets no markers, and its pages are not protected later.
  */

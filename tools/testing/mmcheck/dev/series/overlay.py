@@ -125,7 +125,7 @@ class Overlay:
 
     @cached_property
     def left_out(self) -> set[str]:
-        """The files of features, and sources that include one, name its symbol, or share a symbol with such a suite."""
+        """Features, sources that include one or name its symbol, and all sources with a symbol of such a suite."""
         hooks = " ".join(edit.line for hooked in graft.FEATURES.values() for edit in hooked)
         feature = self.closure(name for name in self.texts if Path(name).name in re.split(r"[^\w.]", hooks))
         own = (self.kconfigs.get(name, ()) for name in feature)
