@@ -75,13 +75,14 @@ class Bisection:
     tree:    the work tree in which the commits are checked out
     judge:   tests the commit that is checked out
     memory:  the results of this and earlier processes
-    tried:   the number of commits that this process has tried to test
+    tried:   the commits that this process has tried to test
     without: the number of these commits that git bisect skips
     """
 
     def __init__(self, tree: checkout.Checkout, judge: Callable[[], Result], memory: Memory) -> None:
         self.tree, self.judge, self.memory = tree, judge, memory
-        self.tried = self.without = 0
+        self.tried: set[str] = set()
+        self.without = 0
 
     def test(self, commit: str) -> Result:
         """The result of a commit. Tests the commit if `memory` has no result."""
@@ -89,7 +90,7 @@ class Bisection:
             if self.tree.git("rev-parse", "HEAD", accept=(0, 128)).strip() != commit:
                 self.tree.go(commit)
             self.memory.keep(commit, self.judge())
-            self.tried += 1
+            self.tried.add(commit)
         return self.memory.found[commit]
 
     def subject(self, commit: str) -> str:
@@ -129,10 +130,9 @@ class Bisection:
             if "only 'skip'ped commits left" in said:
                 return re.findall(r"^([0-9a-f]{40,})$", said, re.MULTILINE)
             commit = self.tree.git("rev-parse", "HEAD").strip()
-            before = self.tried
             tested = self.test(commit)
             word = term(tested, wanted)
-            self.without += word == "skip" and self.tried > before
+            self.without += word == "skip" and commit in self.tried
             self.say(commit, word, tested)
             # git bisect ends with status 2 if all commits that remain cannot be tested.
             said = self.tree.git("bisect", word, accept=(0, 2))
@@ -183,7 +183,7 @@ def run(environ: Mapping[str, str]) -> int:
         print(closing.named("looking for the first commit that fails", wanted), flush=True)
         found = search.search(good, bad, wanted)
     minutes, seconds = divmod(round(time.monotonic() - since), 60)
-    cost = f"{search.tried} commits tried in {minutes}m{seconds:02}s, {search.without} of them without a verdict"
+    cost = f"{len(search.tried)} commits tried in {minutes}m{seconds:02}s, {search.without} of them without a verdict"
     cost += f"; {len(memory.found)} results kept"
     if len(found) > 1:
         for commit in found:
