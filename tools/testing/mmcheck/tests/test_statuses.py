@@ -230,7 +230,7 @@ QUICK = 3
 takes about 1.5 times as long. With the import of one command it would take 5 times as long."""
 LIBRARIES = "argparse, dataclasses, difflib, pathlib"
 LAUNCHER = "mmcheck.run.launcher"
-"""The help of `run` imports this module, because the kernel's own kunit.py has a part of this help."""
+"""The help of `run` imports this module, because the kernel's kunit.py has a part of this help. Its limit is 1.7."""
 
 
 def cpu_time(words: list[str], environment: dict[str, str], starts_with: str) -> float:
@@ -245,12 +245,12 @@ def cpu_time(words: list[str], environment: dict[str, str], starts_with: str) ->
 def test_help_is_quick(user: User, verb: str) -> None:
     environment = user.environment | {"PYTHONPATH": str(COMMANDS.parent)}
     words = [sys.executable, str(COMMANDS), *([verb] if verb else []), "--help"]
-    modules = LAUNCHER if verb == "run" else LIBRARIES
+    modules, most = (LAUNCHER, 1.7) if verb == "run" else (LIBRARIES, QUICK)
     # Other programs slow a CPU down, so measure both commands side by side, and try several times.
     for _ in range(10):
         imports = cpu_time([sys.executable, "-c", f"import {modules}"], environment, "")
         took = cpu_time(words, environment, "usage: ")
-        if took < QUICK * imports:
+        if took < most * imports:
             break
     else:
         pytest.fail(f"help took {took:.3f} s, and the imports alone {imports:.3f} s")
