@@ -24,8 +24,8 @@
 
 /*
  * Pages have numbers. The first numbers are the pages of a folio that is twice
- * as large as the window. The next numbers are a block of pages, half of which
- * belong to one folio and half to another.
+ * as large as the window. The next numbers are a block of pages. The first half
+ * of the block belongs to one folio, and the second half to another folio.
  */
 #define MODEL_FOLIO_PAGES	(2 * MODEL_WINDOW)
 #define MODEL_PAGES		(MODEL_FOLIO_PAGES + MODEL_BLOCK)

@@ -454,7 +454,7 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 
 /*
  * [contpte 176, 177, 179] The monitor asks for fork events, and one page is
- * protected. fork() then copies all entries, even those of a shared file. So
+ * protected. fork() then copies all entries, also in a shared file. So
  * the child has these entries before it touches any page, and Rss counts their
  * pages. The page is protected in the child too, so exactly one write by the
  * child traps. In shared memory, the parent's other entries stay writable.

@@ -99,7 +99,7 @@ int walk_peek(uint32_t page, uint64_t *words)
 	return number;
 }
 
-/* Write into @text which page of which process has this value. */
+/* Describe the page that has this value, and its process, in @text. */
 static const char *owner_of(uint64_t val, char *text, size_t size)
 {
 	int proc;
