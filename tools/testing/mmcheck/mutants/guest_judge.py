@@ -126,10 +126,14 @@ class BothSession(GuestSession):
         """The request to kunit.py for the kernel."""
         return both(self.settings.arch)
 
+    def foreign(self, case: str) -> bool:
+        """No case is foreign: this kernel runs suites and selftests."""
+        return False
+
     def likely(self, mutant: Mutant, before: str) -> list[str]:
         """The tests that run first: the test that noticed the mutant last time, and the suite in the catalogue.
 
-        If both are missing, the selftest that noticed most mutants of the same functions runs first.
+        If both are missing, the suite or selftest that noticed most mutants of the same functions runs first.
         """
         return Session.likely(self, mutant, before)
 

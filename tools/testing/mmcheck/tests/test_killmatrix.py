@@ -360,3 +360,12 @@ def test_survivors_go_on_to_the_selftests_that_reach_them(monkeypatch: pytest.Mo
     assert session.judge(catalogue.Mutant("n", "all", (), lambda _: {}), 6, []).state == "survived" and not session.ran
     session = BothBooted()  # this mutant has its own kernel
     assert session.judge(MUTANT, 0, []).state == "survived" and session.ran == [["a", "b", "d"], ["c"]]
+
+
+def test_without_a_hint_the_best_test_of_either_kind_runs_first() -> None:
+    session = BothBooted()
+    session.kernel = mutated.Kernel({"m": 5}, {}, {"m": [("mm/f.c", ("f", 0))]})
+    for hints in (["contpte", "folio_fork"], ["folio_fork", "contpte"]):
+        session.hints = {("mm/f.c", "f"): hints}
+        assert session.likely(MUTANT, "") == hints[:1]
+    assert session.likely(MUTANT, "pte_bits") == ["pte_bits"]
