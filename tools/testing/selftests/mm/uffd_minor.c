@@ -6,13 +6,13 @@
  * UFFDIO_CONTINUE maps this page. This holds even after MADV_COLLAPSE of the whole range. A page
  * that UFFDIO_CONTINUE mapped has the content of the file.
  *
- * How: a file in memory is mapped twice. The second mapping fills it, as the receiver of a
- * live migration does. The first mapping is registered, and UFFDIO_CONTINUE maps every 64th page.
- * Then the first mapping is collapsed. As a control, the first mapping is not registered, and
- * MADV_COLLAPSE maps all pages.
+ * How: a file in memory is mapped twice. The test fills the file through the second mapping, as the
+ * receiver of a live migration does. The first mapping is registered, and UFFDIO_CONTINUE maps
+ * every 64th page. Then the first mapping is collapsed. As a control, the first mapping is not
+ * registered, and MADV_COLLAPSE maps all pages.
  *
  * Does not prove: that a mapped page stays mapped. The kernel may report another minor fault for
- * it.
+ * such a page.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_minor
  */
@@ -97,6 +97,8 @@ TEST_F(uffd_minor, collapse)
 		for (page = 0; page < pages; page += STEP)
 			ASSERT_EQ(0, go_on(self->uffd, at + bytes(page)));
 		ASSERT_EQ(pages - mapped, traps(at, pages));
+		for (page = 0; page < pages; page += STEP)
+			ASSERT_TRUE(page_is(at + bytes(page), pattern(page)));
 	}
 	error = madvise(at, bytes(pages), MADV_COLLAPSE) ? errno : 0;
 	left = traps(at, pages);

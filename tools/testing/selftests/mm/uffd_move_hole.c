@@ -4,8 +4,9 @@
  *
  * Proves: UFFDIO_MOVE fills a missing page, as UFFDIO_COPY does, even if a
  * monitor has protected the missing page against writes. With
- * UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES it skips missing pages at the old place,
- * whether they are protected or not. It replaces no existing page.
+ * UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES, UFFDIO_MOVE skips missing pages at the old
+ * place, whether these pages are protected or not. UFFDIO_MOVE replaces no
+ * existing page.
  *
  * How: two ranges are registered for missing pages and for write protection. The test protects the
  * first half of each range before any page exists. The test then fills every second page of the
@@ -44,7 +45,7 @@ FIXTURE_SETUP(uffd_move_hole)
 		why = "userfaultfd cannot move pages, or cannot protect missing pages";
 	if (why)
 		SKIP(return, "%s", why);
-	/* PROT_NONE pages separate the ranges, so the kernel does not merge them. */
+	/* PROT_NONE pages separate the ranges, so the kernel does not merge the ranges. */
 	self->area = mmap(NULL, bytes(2 * PAGES + 4), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			  0);
 	ASSERT_NE(MAP_FAILED, self->area);
@@ -105,9 +106,9 @@ static int move(int uffd, char *to, char *from)
 /*
  * 16 pages are enough: each half then has existing and missing pages.
  *
- * Known issue 44: UFFDIO_MOVE treats the marker of a protected page as a page.
- * It fails with EEXIST at the new place. If the source page is missing too, the
- * call fails in the same way.
+ * Known issue 44: UFFDIO_MOVE treats the marker of a protected missing page as
+ * a page. If the new place has such a marker, the call fails with EEXIST, even
+ * if the source page is missing too.
  */
 TEST_F(uffd_move_hole, missing_protected_pages)
 {
@@ -119,6 +120,7 @@ TEST_F(uffd_move_hole, missing_protected_pages)
 		memset(self->page, pattern(page), bytes(1));
 		ASSERT_EQ(0, copy(self->uffd, self->from + bytes(page), self->page));
 	}
+	memset(self->page, pattern(PAGES), bytes(1));
 	for (page = 0; page < PAGES; page++) {
 		char *from = self->from + bytes(page), *to = self->to + bytes(page);
 		int error = move(self->uffd, to, from);
@@ -137,7 +139,10 @@ TEST_F(uffd_move_hole, missing_protected_pages)
 		EXPECT_EQ(hole ? SIGBUS : 0, try_access(to, false));
 		if (!hole) {
 			EXPECT_TRUE(page_is(to, pattern(page)));
-			EXPECT_EQ(-EEXIST, copy(self->uffd, to, self->page));
+			/* Another page cannot replace it. */
+			ASSERT_EQ(0, copy(self->uffd, from, self->page));
+			EXPECT_EQ(-EEXIST, move(self->uffd, to, from));
+			EXPECT_TRUE(page_is(to, pattern(page)));
 		}
 	}
 	DID(moved, "pages moved or holes skipped");
