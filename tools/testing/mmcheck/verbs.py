@@ -68,7 +68,7 @@ def parser(name: str) -> argparse.ArgumentParser:
         )
     made.add_argument("--no-install", dest="INSTALL", action="store_const", const="no", help="the same as INSTALL=no")
     given = f"{verb.words} NAME=VALUE".strip()
-    made.add_argument("given", metavar=given, nargs="*", help="a variable, in the form that make accepts")
+    made.add_argument("given", metavar=given, nargs="*", help="variables, written as for make")
     return made
 
 

@@ -23,7 +23,7 @@ IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/b
 """For each architecture, the kernel image in the build folder. This module boots only these architectures."""
 
 stop = threading.Event()
-"""An interrupt sets this event, and then all boots end within a second."""
+"""This event is set when the user interrupts mmcheck. Then all boots end within a second."""
 
 PANIC = "Kernel panic - not syncing"
 

@@ -36,7 +36,7 @@ _HANG = re.compile(r"# \S+: \S+: hang: ")
 _REASON = re.compile(r"Kernel panic - not syncing: (.*)|(# \S+: \S+: hang: .*)")
 
 UNNAMED = "(unnamed)"
-"""The name that a suite gets if the line with its real name is missing on the console."""
+"""The name of a suite if the console lacks the line with its real name."""
 
 
 @dataclass(frozen=True)

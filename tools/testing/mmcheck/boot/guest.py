@@ -22,13 +22,13 @@ from .boot import IMAGES
 
 HERE = Path(__file__).parent / "vm"
 DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
-"""The architectures on which selftests run, with Debian's names for them."""
+"""The architectures on which selftests run. The values are Debian's names for these architectures."""
 
 SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
-"""For each program in the virtual machine's /bin: its Debian package, and the path of the program in this package."""
+"""The programs in /bin of the virtual machine. Each has its Debian package, and its path in this package."""
 
 MEMORY = 2048
-"""Memory of the machine in MiB. The machine's swap device, a RAM disk, is an eighth as large."""
+"""The memory of the machine, in MiB. The machine's swap device is a RAM disk, which is an eighth as large."""
 
 LEAST = {"64K": 4096}
 """The memory in MiB that a kernel with this page size needs to group free pages by mobility (six huge pages). With less
@@ -40,7 +40,7 @@ DISK = 320
 MKFS = "/usr/sbin/mkfs.xfs"
 KVM = Path("/dev/kvm")
 KVM_SILENCE = 20
-"""KVM counts as broken if the first boot under KVM prints nothing for this many seconds."""
+"""If the first boot under KVM prints nothing for this many seconds, mmcheck treats KVM as broken."""
 
 
 def packages(arch: str, names: Sequence[str], cache: Path) -> Path:

@@ -15,7 +15,7 @@ from .console import UNNAMED, Console
 
 STATES = ("passed", "failed", "skipped")
 KNOWN = "known"
-"""The state of a failure that the user's baseline lists. Only run/baseline.py sets this state."""
+"""The state of a failed case if the user's baseline accepts the failure. Only run/baseline.py sets this state."""
 
 NO_END = "lines of this test are missing on the console, or the kernel warned"
 OUTSIDE = "it failed outside of its cases"

@@ -17,7 +17,7 @@ from typing import TextIO
 from .console import Console, End, Plan
 
 VARIABLE = "MMCHECK_SPREAD"
-"""The environment variable that holds the globs of suites, one for each machine, as a JSON list."""
+"""This environment variable is a JSON list with one glob for each machine. The glob selects the machine's suites."""
 
 _NUMBER = re.compile(r"((?:not )?ok )\d+( )")
 

@@ -19,7 +19,7 @@ from .settings import PROJECT, out_of
 from .variables import NAMES, check_switches
 
 LOG = "mmcheck-error.log"
-"""The file with the traceback of an unexpected error; it is below O=, or in the folder for temporary files."""
+"""The file with the traceback of an unexpected error. It is below O=, or in the folder for temporary files."""
 
 ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 """Errors that mean that the disk is full, or that this user may not write to it."""

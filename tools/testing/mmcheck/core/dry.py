@@ -37,17 +37,19 @@ LONG = 600
 """A word of a command is cut after this many characters."""
 
 KNOWN = ("install", "judge", "patch", "mail")
-"""Kinds of steps whose results do not change the next steps."""
+"""Kinds of steps whose results do not affect which steps follow."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"
     r"|git( --no-optional-locks| -[cC] \S+)*"
     r" (rev-parse|log|describe|status|diff|symbolic-ref|ls-files|format-patch --stdout|config \S+$)( .*)?"
 )
-"""Commands that only read. A dry run executes them if their folder exists."""
+"""Commands that change nothing. A dry run executes them if their folder exists."""
 
 SILENT = ("-version", "--version")
-"""A program with one of these arguments is not listed. Shell scripts are not listed: they only read the source."""
+"""A dry run does not list programs with one of these arguments. Shell scripts are not listed either, because they only
+read the source.
+"""
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -55,7 +57,7 @@ REFUSED = (
     *("os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.connect", "os.mkdir", "os.rename"),
     *("os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "os.chown", "os.truncate", "os.utime"),
 )
-"""Actions that a dry run forbids. Python reports each of them by an audit event before it performs the action."""
+"""Actions that a dry run forbids. Before Python performs such an action, it raises an audit event with this name."""
 
 
 class _Plan:

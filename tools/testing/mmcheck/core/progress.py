@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TextIO
 
 PLAIN_SECONDS = 15.0
-"""The number of seconds between two lines about the same work if the output does not go to a terminal."""
+"""If the output does not go to a terminal, at least this many seconds pass between two lines about the same work."""
 
 
 def say(message: str, who: str = "mmcheck") -> None:
@@ -34,10 +34,10 @@ def duration(seconds: float) -> str:
 
 
 FIRST_ESTIMATE = 60.0
-"""After this many seconds, the lines also show the remaining time, if the `pace` of the work is known."""
+"""After this many seconds of work with a known `pace`, the lines also show the remaining time."""
 
 EVEN = ((0.0, 0.0), (1.0, 1.0))
-"""The pace of work in which all steps take equally long."""
+"""The `pace` of work whose steps all take the same time."""
 
 
 def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:

@@ -118,7 +118,9 @@ class Bench:
 
 
 BOUNDS = {"cold": (0.75, 0), "again": (1, 2), "spread": (0.6, 0), "edit": (1.1, 0)}
-"""For each row, a factor and a number of seconds: the first time must be at most factor * second time + seconds."""
+"""The limit of each row: a factor, and a number of seconds. A row has two times. Its first time must be at most its
+second time, multiplied by the factor, plus these seconds.
+"""
 
 
 def once(bench: Bench) -> dict[str, tuple[float, float]]:

@@ -76,7 +76,7 @@ def heading(text: str, version: str, day: str) -> tuple[str, str]:
     found = re.search(rf"^## {re.escape(version)}\b.*\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
     notes = found[1].strip() if found else ""
     if not notes:
-        raise UserError(f"{CHANGELOG} has no notes on {version}: describe the changes below the heading Unreleased")
+        raise UserError(f"{CHANGELOG} has no notes on {version}: below the heading Unreleased, describe the changes")
     return ("" if old else text), notes
 
 

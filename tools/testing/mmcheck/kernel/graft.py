@@ -157,7 +157,7 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
         try:
             return result[path] if path in result else (tree / path).read_bytes().decode()
         except OSError as error:
-            raise UserError(f"{tree / path}: {error.strerror}; mmcheck must add a line to this file") from None
+            raise UserError(f"cannot read {tree / path}, to which mmcheck must add a line: {error.strerror}") from None
 
     for feature in without:
         for edit in FEATURES[feature]:
@@ -165,7 +165,7 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
     for edit in edits(features):
         new = edit.apply(text(edit.path))
         if new is None:
-            where = f"{tree / edit.path}: no line matches {edit.after!r}, which the edit {edit.line!r} needs"
+            where = f"{tree / edit.path}: no line matches {edit.after!r}, so mmcheck cannot add {edit.line!r}"
             raise UserError(where if edit in EDITS else f"{where}; leave the feature out with FEATURES=")
         result[edit.path] = new
     return result
@@ -249,7 +249,7 @@ def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> 
     journal.copied = {name: digests[-1:] for name, digests in journal.copied.items() if name not in gone}
     journal.features = list(features)
     journal.save(tree)
-    return f"{tree}: grafted: {len(contents)} files were added, and lines were added to {len(texts)} other files"
+    return f"{tree}: {len(contents)} files were added, and lines were added to {len(texts)} other files"
 
 
 def ungraft(tree: Path) -> str:

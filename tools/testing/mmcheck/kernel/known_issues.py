@@ -33,10 +33,10 @@ from typing import Any
 from ..core.settings import PROJECT
 
 STALE = re.compile(r"known issue (\d+) is stale")
-"""A test prints this text if it passed although a known issue predicts a failure."""
+"""A test prints this text if it passed although the tree has the faulty code of the known issue."""
 
 MET = re.compile(r"known issue (\d+): ")
-"""If a test met a known issue, it is skipped, and the reason of the skip begins with this text."""
+"""If a test meets a known issue, the test is skipped. The reason of this skip begins with this text."""
 
 HARMS = {
     "memory": "data is lost, or a process accesses memory that it must not access",

@@ -25,7 +25,7 @@ LOG = "build.log"
 IMAGES = ("vmlinux", "linux")
 STEPS_OF_ANY = 700
 STEPS_PER_SYMBOL = 0.75
-"""An estimate of the number of steps of a first build: a constant, plus a share for each symbol that .config sets."""
+"""A first build has about STEPS_OF_ANY steps, plus STEPS_PER_SYMBOL steps for each symbol that .config sets."""
 
 PACE = (
     (0.00, 0.00),

@@ -20,13 +20,13 @@ from ..core.errors import UserError
 from ..core.lock import held
 
 LEFT_OUT = ("__pycache__", ".git")
-"""The check ignores these folders: Python and git write there, and no kernel is built from them."""
+"""The check of a source ignores these folders. Python and git write there, and no kernel is built from them."""
 
 NAMED = 3
 """A message names at most this many files."""
 
 _good: set[Path] = set()
-"""The sources that this process has checked."""
+"""The sources that this process has checked and found unchanged."""
 
 
 def verify(source: Path, cache: Path) -> None:

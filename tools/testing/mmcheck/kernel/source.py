@@ -22,14 +22,14 @@ from . import patch, seal, tarball, toolchain
 from .archive import Archive, newest
 
 NEEDED = 1_900_000_000
-"""The maximum number of bytes that a packaged source needs while it is fetched and unpacked."""
+"""While a packaged source is fetched and unpacked, it needs at most this many bytes on the disk."""
 
 BUNZIP2 = [
     sys.executable,
     "-c",
     "import bz2, shutil, sys; shutil.copyfileobj(bz2.open(sys.stdin.buffer), sys.stdout.buffer)",
 ]
-"""Unpacks bzip2 data with Python: not every machine has the program bzip2."""
+"""A command that unpacks bzip2 data with Python. Not every machine has the program bzip2."""
 
 MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
 """Files that every kernel tree with KUnit has."""
@@ -279,7 +279,7 @@ def generated(path: Path) -> list[str]:
     if not any((path / sign).exists() for sign in signs):
         return []
     if not shutil.which("git"):
-        raise UserError(f"KDIR={path} contains build results, and only git can tell them from sources; install git")
+        raise UserError(f"KDIR={path} contains build results, and mmcheck needs git to find them; install git")
     # The .gitignore of a distribution may match the whole tree. The files below are still sources.
     sources = ("/*/", "/Kbuild", "/Kconfig", "/Makefile", "/COPYING", "/MAINTAINERS", ".gitignore", ".kunitconfig")
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--others", "--ignored"]

@@ -33,7 +33,7 @@ SECONDS = 60
 """A download fails if no data arrives for this many seconds."""
 
 Beside = Callable[[str], bytes | None]
-"""Takes the name of a file next to the tarball. Returns its content, or None if there is no such file."""
+"""Takes the name of a file next to the tarball. Returns the content of the file, or None if the file does not exist."""
 
 
 @contextlib.contextmanager

@@ -141,7 +141,7 @@ ARCH_LINUX = {
     "python3-venv": "python",
     "xz-utils": "xz",
 }
-"""For each Debian package or emulator, the package on Arch Linux. FEDORA lists the packages on Fedora."""
+"""Debian packages and emulators, each with its package on Arch Linux. FEDORA has the packages on Fedora."""
 
 SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
@@ -287,5 +287,5 @@ def elsewhere(absent: Sequence[str]) -> str:
             unknown.append(need)
     said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
     if unknown:
-        said.append(f"mmcheck does not know which package has {', '.join(unknown)}; {BOX} works without this package")
+        said.append(f"mmcheck does not know which package has {', '.join(unknown)}; {BOX} does not need this package")
     return "; ".join(said)

@@ -39,7 +39,7 @@ MISFITS = Path(__file__).parent / "misfits.toml"
 """For each kernel, the mutants that do not fit it, because the code that they change is missing or different."""
 
 Function = tuple[str, tuple[str, int]]
-"""A function of the tree: its file, and its name as in schemata.Function."""
+"""A function of the tree. The first item is its file, the second is its name in the form of schemata.Function."""
 
 Read = Callable[[str], str]
 """Returns the text of the file with this name in the tree. Raises OSError if it cannot read the file."""
@@ -80,7 +80,7 @@ def load(folder: Path) -> list[Mutant]:
         result += [_entry(path, entry) for entry in entries]
     result += [patch(path) for path in sorted(folder.glob("*.patch"))]
     if not result:
-        raise UserError(f"{folder}: no *.patch and no *.toml with a [[mutant]] in it")
+        raise UserError(f"{folder} contains no *.patch, and no *.toml with a [[mutant]]")
     return result
 
 

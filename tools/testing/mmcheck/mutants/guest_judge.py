@@ -67,7 +67,7 @@ class GuestSession(Session):
         """Check that all programs pass without a mutant. If a program fails, no verdict on a mutant is valid."""
         usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
         self.check_programs([usual])
-        progress.say(f"{len(kernel.number)} mutants in one kernel; while none is enabled, all programs pass")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; while all are disabled, all programs pass")
 
     def check_programs(self, boots: Sequence[Sequence[str]]) -> None:
         """Boot without a mutant, once for each of `boots`. Raises UserError if a program fails."""

@@ -34,10 +34,12 @@ UNCHANGED = 900
 """Seconds for the boot without a mutant. It runs all cases, which takes minutes on a busy machine."""
 
 SECOND = 3
-"""If the kernel crashed or hung, at most this many other suites and selftests run. They may fail without a crash."""
+"""If the kernel crashed or hung with a mutant, at most this many other suites and selftests run with the mutant. They
+may fail without a crash.
+"""
 
 AGAIN = 2
-"""The number of additional boots if a kernel crashes before a suite begins."""
+"""If a kernel crashes before a suite begins, mmcheck boots it again, at most this many times."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
@@ -218,7 +220,7 @@ class Session(Builder):
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
         count = sum(only is None or mutant.name in only for mutant, _ in mutants)
-        dry.instead("judge", f"{count} mutants in one kernel, at least one boot for each; {len(absent)} do not fit")
+        dry.instead("judge", f"{count} mutants in one kernel, at least one boot for each; {len(absent)} do not fit it")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]
@@ -297,7 +299,7 @@ class Session(Builder):
             before = reach.read(console.lines(log.read_bytes()))
             before.save(kept, mark)
         self.reach = before
-        progress.say(f"{len(kernel.number)} mutants in one kernel; while none is enabled, all suites pass")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; while all are disabled, all suites pass")
 
     def fingerprint(self, kernel: Kernel) -> str:
         """A digest that changes with the kernel, the tests, and the mutants."""

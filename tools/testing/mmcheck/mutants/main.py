@@ -47,7 +47,7 @@ def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Resu
 
 
 NOTHING = ("does not fit", "does not build")
-"""The states from which nothing follows about the tests."""
+"""The states of mutants with which no test ran. They say nothing about the tests."""
 
 
 def status(results: Sequence[Result]) -> int:
@@ -149,7 +149,7 @@ def ending(
         f"{verdict}: {noticed} of {len(judged)} mutants noticed",
         [
             closing.named("not noticed", alive),
-            closing.named("noticed, although the catalogue calls them equivalent", wrong),
+            closing.named("mutants that are noticed, although the catalogue calls them equivalent", wrong),
             closing.named("mutants without a verdict", without),
             *more,
         ],
@@ -181,13 +181,13 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     total = sample.score(verdicts, sample.answers(path), KILLED)
     could = total.noticed + total.survived
     more = [
-        f"the whole sample: {total.noticed} of {could} mutants noticed ({percent(total.noticed, could)}), "
-        f"{total.failing} by a failing test; {total.equivalent} more are equivalent; {len(verdicts)} were tested"
+        f"the whole sample: {len(verdicts)} mutants tested; {total.noticed} of {could} noticed "
+        f"({percent(total.noticed, could)}), {total.failing} by a failing test; {total.equivalent} more are equivalent"
     ]
     if score := by_hand(session):
         more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")
     if survivors:
-        more.append(f"survivors: write into {path} why each of them is harmless")
+        more.append(f"mutants survived: for each of them, write into {path} why it is harmless")
     for line in ending(results, [session.folder], environ, more):
         print(line)
     return status(results)

@@ -37,7 +37,7 @@ CONFIG_OF = {
         "CONFIG_KFENCE_SAMPLE_INTERVAL=0",
     ]
 }
-"""Options that some cases need. They cost little time, so all kernels get them."""
+"""Kconfig options that some cases need. They cost little time, so all kernels with mutants get them."""
 
 
 @dataclass

@@ -41,7 +41,7 @@ def hooked(text: str) -> str:
     missing = [name for name in [*_HOOKS, "kunit_run_tests"] if name not in found]
     if missing or _TAINT not in text:
         absent = ", ".join(missing) or _TAINT.strip()
-        raise UserError(f"{KUNIT} has no {absent}, where mmcheck adds its hooks: see reach.py")
+        raise UserError(f"{KUNIT} has no {absent}, so mmcheck cannot add its hooks there: see reach.py")
     for name in sorted(_HOOKS, key=lambda name: -found[name].start):
         place = found[name].start + 2
         text = f"{text[:place]}{_HOOKS[name]}{text[place:]}"

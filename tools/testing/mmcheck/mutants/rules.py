@@ -177,7 +177,7 @@ NEEDS = {
     ),
     ("arch/arm64/mm/mmu.c", r"create_idmap|split_to_ptes_.*"): Needs(early=True),
 }
-"""The boots that mutants of these functions need. Other mutants are enabled after boot, on the usual machine."""
+"""Functions whose mutants need a special boot. Other mutants are enabled after boot, on the usual machine."""
 
 
 def _needs(file: str, function: str) -> Needs:

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 SWITCH = "mmcheck_mutant"
-"""The variable that chooses the mutant, and the parameter that sets this variable."""
+"""The name of the variable that chooses the mutant. The kernel parameter that sets the variable has the same name."""
 
 REACHED = "mmcheck_reached"
 """The array that records which functions ran."""

@@ -21,16 +21,16 @@ from .killmatrix import Row
 from .mutated import Kernel, switch
 
 BOOTS = 6
-"""After this many crashes of the kernel, the remaining cases do not run with the mutant. Their verdicts are unknown."""
+"""After this many crashes or hangs with a mutant, the remaining cases do not run with it, and have no verdict."""
 
 SILENCE = 15
 """A kernel counts as hung if it prints no line for this many seconds plus four times the usual time of the case."""
 
 FLOOD = 3000
-"""After this many lines without a verdict, the kernel counts as crashed in the running case."""
+"""If the kernel prints this many lines without a verdict, it counts as crashed in the case that is running."""
 
 SLOW, ENOUGH = 2.0, 2
-"""If ENOUGH quicker cases notice a mutant, cases that take over SLOW seconds do not run with this mutant."""
+"""A slow case takes more than SLOW seconds. If ENOUGH other cases notice a mutant, slow cases do not run with it."""
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Cases:
         useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):
             for name in [name for name, row in rows.items() if name in by_name and case in row.spared]:
-                progress.say(f"{case} has noticed no mutant yet: running it with {name}")
+                progress.say(f"{case} has noticed no mutant yet, so it runs with {name}")
                 self._boots(by_name[name], [self.place[case]], False, rows[name])
                 if boot.stop.is_set():
                     return

@@ -26,7 +26,7 @@ LISTS = {
 }
 """The mailing list of each architecture. All mails also go to linux-mm."""
 CARDS = 40
-"""At most this many failures have a card. Each further failure is one line, so that the page stays small."""
+"""At most this many failures have a card. Each other failure has one line, so that the page stays small."""
 
 
 @dataclass

@@ -61,7 +61,7 @@ class Submission:
         tests: list[Item] = []
         for one in record.latest(self.out):
             if one.host:
-                progress.say(f"{one.name} is left out: mmcheck did not build its kernel")
+                progress.say(f"the run {one.name} is left out, because mmcheck did not build its kernel")
                 continue
             build = self.build(one)
             builds[build["id"]] = build

@@ -45,7 +45,7 @@ class Tests:
     passed:  tests that passed in a cell, and failed in no cell
     failed:  tests that failed in a cell
     known:   tests that failed, but the baseline lists each of their failures
-    skipped: tests that were skipped in every cell
+    skipped: tests that were skipped in each cell that has them
     """
 
     passed: set[str] = field(default_factory=set)

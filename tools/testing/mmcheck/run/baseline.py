@@ -22,10 +22,10 @@ from ..core import disk
 from ..core.errors import FAILED, PASSED, UserError
 
 NOTE = "baseline: "
-"""The beginning of the line that is added to the output of a failure that the baseline does not accept."""
+"""If the baseline does not accept a failure, the output of the failure gets a line that begins with this text."""
 
 FIXED = "fixed: "
-"""The beginning of the line that is added to the output of a case that passed although the baseline lists it."""
+"""If the baseline lists a case that passed, the output of the case gets a line that begins with this text."""
 
 KEYS = {"case": str, "why": str, "fails": int, "splat": bool, "arches": list, "pages": list}
 """The keys of an entry, and the type of each."""
@@ -231,7 +231,7 @@ def wrong(content: Any) -> str:
     if "fails" in content and content["fails"] < 1:
         return f"fails = {content['fails']}: use a number above 0"
     if "fails" not in content and "*" in content["case"]:
-        return f"{content['case']}: a glob needs the key `fails`, the number of these cases that may fail"
+        return f"{content['case']}: a glob needs the key `fails`, the number of matching cases that may fail"
     return ""
 
 

@@ -14,7 +14,7 @@ from . import closing
 from .launch import Launch
 
 UNPATCHED = "unpatched"
-"""The base of a patch: the same tree without the patch."""
+"""The value of --base for the same tree without the patch."""
 
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
 
@@ -104,7 +104,7 @@ def base_of(name: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
         return
     settings = from_environment(without, "arm64")
     if not settings.kdir:
-        raise UserError(f"--base {name}: a packaged kernel has no commits; use --base {UNPATCHED}, or set KDIR=")
+        raise UserError(f"--base {name}: a packaged kernel has no commits. Set KDIR=, or use --base {UNPATCHED}")
     commit = checkout.commit(settings.kdir, name)
     tree = checkout.Checkout(settings.kdir, settings.out, "base")
     with tree.hold():

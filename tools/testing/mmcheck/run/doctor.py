@@ -19,7 +19,7 @@ from ..kernel import identity, known_issues, probes, shadow, source, toolchain
 
 GIB = 1 << 30
 BUILD = 3
-"""The disk space in GiB that the first run for an architecture needs for a source and a build."""
+"""The first run for an architecture needs this many GiB of disk space for a source and a build."""
 
 
 @dataclass(frozen=True)

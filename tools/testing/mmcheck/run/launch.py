@@ -28,8 +28,10 @@ from .workspace import Workspace
 TIMEOUT = 900
 """The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends its boot earlier."""
 
-UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that is not on its last console"])
-"""With --run_isolated, each boot overwrites the console. This case is reported for a failure in an earlier boot."""
+UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py reported a failure, but its last console shows none"])
+"""With --run_isolated, each boot overwrites the console. If a boot before the last one had a failure, this case is
+reported.
+"""
 
 
 class Launch:
@@ -48,7 +50,7 @@ class Launch:
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
-        """Whether kunit.py prints to standard error. The command that runs kunit.py prints to standard output."""
+        """Whether kunit.py's output goes to standard error. The command prints its own output to standard output."""
 
     def hold(self) -> AbstractContextManager[None]:
         """Keep other runs away from the kernel during the block."""

@@ -35,10 +35,10 @@ SCHEMA = "1.0"
 """The version of run.schema.json. A new field increases the second number. Any other change increases the first."""
 
 TESTS = ("kunit", "kselftest")
-"""The kinds of runs whose results are cases. Other commands store their results in their own form, in `data`."""
+"""The kinds of runs whose results are cases. Runs of other kinds store their results in `data`, in their own form."""
 
 STATES = ("running", "passed", "failed", "skipped", "none")
-"""The states of a run. "none" means no verdict; `why` has the reason."""
+"""The states of a run. The state "none" means that the run has no verdict. The reason is in `why`."""
 
 
 @dataclass

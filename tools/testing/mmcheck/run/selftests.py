@@ -80,7 +80,7 @@ MACHINES = {
     "mte_ptrace": LARGE,
     "tlb_stale": Machine(cpus=2),
 }
-"""Programs and reproducers that the default machine does not suit. Programs that need the same machine share a boot."""
+"""Programs and reproducers that need a machine other than the default. Programs with the same machine share a boot."""
 
 
 def machine_of(name: str) -> Machine:

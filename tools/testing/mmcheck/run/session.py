@@ -33,7 +33,7 @@ _ABOVE = re.compile(r"/\S*/\.\./(?=[\w./-]+:\d)")
 """The build folder at the beginning of a source path. With ccache, this folder may belong to another checkout."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
-"""Do not build modules: their build would follow our symbolic links, and write into the user's tree."""
+"""This make variable prevents a build of modules, which would write into the user's tree through our symbolic links."""
 
 
 SILENCE = 90
@@ -102,7 +102,7 @@ class SelftestRun:
     """One run of selftests on one kernel."""
 
     _saved = -math.inf
-    """When the verdicts were saved, in seconds of time.monotonic()."""
+    """The value of time.monotonic() when the verdicts were last saved."""
 
     def __init__(self, launch: Launch, words: Sequence[str] = ()) -> None:
         """`launch` builds the kernel; `words` go to its command line."""

@@ -150,8 +150,12 @@ def judge(
                 continue
             if any(part.allows(case) for case in cases):
                 other = any(part.allows(case) for case in skipped)
-                what = "the case was skipped for another reason: correct" if other else "the case ran: remove"
-                verdict.gone.append(f"a line of skips.toml expects a skip of {glob} ({line.says}), but {what} the line")
+                what = (
+                    "the case was skipped for another reason: correct the line"
+                    if other
+                    else "the case ran: remove the line"
+                )
+                verdict.gone.append(f"a line of skips.toml expects a skip of {glob} ({line.says}), but {what}")
     return verdict
 
 
@@ -190,7 +194,7 @@ def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
 
 
 NEWER = "KERNEL=7.3"
-"""If the `unskip` of a line is exactly this text, the cases of the line only need a newer kernel."""
+"""If the `unskip` of a line is exactly this text, the cases of the line need only a newer kernel to run."""
 
 
 def summary(cases: Sequence[results.Case], lines: Sequence[Line], arch: str, environ: Mapping[str, str]) -> list[str]:

@@ -15,7 +15,7 @@ from .session import SILENCE, SelftestRun
 SCRIPT = "run_vmtests.sh"
 SECONDS = 900
 MEMORY = 6144
-"""The memory of the machine in MiB: mremap_test has mappings of 2 GiB."""
+"""The memory of the machine, in MiB. It must be large, since mremap_test has mappings of 2 GiB."""
 
 WRAPPER = """\
 #!/bin/bash
@@ -40,12 +40,12 @@ LEFT_OUT = {
 
 KNOWN = {
     "vmtests_hugevm.virtual_address_range": "older versions of the test reject each address above HIGH_ADDR_MARK",
-    "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as KSM does with smart_scan=0",
-    "vmtests_pkey.protection_keys_*": "linked with a C library that the machine does not have",
-    "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the test's files are in memory, and none is collapsed",
+    "vmtests_ksm_numa.ksm_tests -N -m 1": "the test expects that KSM merges within two scans, as with smart_scan=0",
+    "vmtests_pkey.protection_keys_*": "the test is linked with a C library that the machine does not have",
+    "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the test's files are in memory, and are not collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
-"""For each glob of cases that fail although the kernel is right: the cause of the failure."""
+"""Globs of cases that fail although the kernel is right. Each glob has the cause of the failure."""
 
 LIBRARIES = ("libcap-dev", "libnuma-dev")
 """Packages that some programs are linked with."""

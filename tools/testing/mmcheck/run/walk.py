@@ -27,7 +27,7 @@ from .session import Boot, SelftestRun
 PROGRAM = "folio_walk"
 COMMAND = "./mmcheck walk"
 APART = 1_000_000
-"""The distance between the first seeds of two machines. Each random sequence of calls uses one seed."""
+"""Each random sequence of calls uses one seed. The first seeds of two successive machines differ by this number."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""Options of the emulator: it counts instructions to measure time, and its memory has room for 1 GiB and the copies."""
+"""Options of the emulator. It counts instructions to measure time. Its memory has room for 1 GiB and the copies."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
@@ -50,14 +50,16 @@ COUNTERS = catalogue.FOLDER / "counters"
 """Changes that make a kernel count the page-table entries that it writes."""
 
 ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
-"""Mutants that map a table into the fixmap again for each contiguous block. Kernels before 6.10 did that."""
+"""With these mutants, the kernel maps a table into the fixmap again for each contiguous block, as before 6.10."""
 
 LINEAR_MAPS = (
     ("pages, anew for each block", linear_map.CPU, ANEW, KERNELS),
     ("pages", linear_map.CPU, (), KERNELS),
     ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
-"""Ways to map memory. Each has a name, the CPU and mutants that make a kernel use it, and the kernels to test."""
+"""Ways to map memory. Each has a name, and the CPU and the mutants that make a kernel use this way. The last item names
+the kernels to test.
+"""
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,7 @@ def measured(
         if only in ("", part.name):
             if part.name == "clear_pages" and not guest.has_kvm("x86_64"):
                 progress.say(
-                    "clear_pages: this machine emulates x86_64, so the times are the emulator's, not a processor's"
+                    "clear_pages: this machine emulates x86_64, so the times are from an emulator, not a processor"
                 )
             with dry.part():
                 own = run_part(part, {**environ, "KDIR": ""}, out, jobs)

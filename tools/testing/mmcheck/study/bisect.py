@@ -188,7 +188,7 @@ def run(environ: Mapping[str, str]) -> int:
     if len(found) > 1:
         for commit in found:
             print(f"      {search.subject(commit)}")
-        raise UserError(f"one of these {len(found)} commits is the first bad one, but they cannot be tested; {cost}")
+        raise UserError(f"one of these {len(found)} commits is the first bad one, but not all can be tested; {cost}")
     for line in closing.lines(
         f"the first bad commit is {search.subject(found[0])}",
         [cost],

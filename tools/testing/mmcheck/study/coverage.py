@@ -30,14 +30,18 @@ from ..run.request import parse
 
 WANTED = Path(__file__).parent / "coverage.toml"
 FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
-"""Folders of the suites. Their objects contain inline functions of headers, so gcov reads their counters too."""
+"""Folders of the suites. The objects of the suites contain inline functions of headers, so gcov reads the counters of
+these objects too.
+"""
 
 TIMEOUT = 1800
 DISK = 64
-"""The size in MiB of the disk that the counters are copied to."""
+"""The counters are copied to a disk of this size, in MiB."""
 
 BOOTS: tuple[tuple[str, ...], ...] = ((), ("-smp", "2"))
-"""The additional options of the emulator for each boot. The boot with two CPUs runs only the suites about races."""
+"""Each item is a boot, with the additional options of its emulator. The boot with two CPUs runs only the suites about
+races.
+"""
 
 
 @dataclass

@@ -29,7 +29,7 @@ from ..run.workspace import RunSpec, Workspace
 from . import child, selection
 
 KIND = "matrix"
-"""The `kind` in the records of cells, and in the record of a whole run."""
+"""The `kind` in the record of each cell, and in the record of the whole run."""
 
 GIB_PER_BUILD = 4
 
@@ -37,7 +37,7 @@ NO_SUITE = "this kernel has no such suite"
 """The reason of a skip if FILES= or PATCH= selects a suite that this kernel lacks."""
 
 STATES = {"failed": FAILED, "none": NO_VERDICT, "passed": PASSED}
-"""Verdicts on a cell, and the exit status of each; the worst verdict comes first. "none" means that no test has run."""
+"""The verdicts on a cell, each with its exit status, from the worst to the best. "none" means that no test has run."""
 
 SHOWN = (*results.STATES, results.KNOWN)
 NAMED = 10

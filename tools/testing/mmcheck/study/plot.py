@@ -14,7 +14,7 @@ from ..core import disk
 from ..core.errors import UserError
 
 WIDTH, LABELS, BARS = 420, 165, 210
-"""The widths of a plot, and of its parts for names and bars. A plot fits on the screen of a phone."""
+"""The width of a plot, of its part for names, and of its part for bars. A plot fits on the screen of a phone."""
 
 LINE = 18
 

@@ -36,7 +36,9 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
 
 
 MEETS_ANY = "folio_walk."
-"""The walk avoids known issues. With STRICT=1 it does not, so any known issue may make it fail."""
+"""The names of the walk's cases begin with this text. With STRICT=1 the random walk does not avoid known issues, so any
+known issue may make it fail.
+"""
 
 
 def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:

@@ -191,7 +191,7 @@ def run(environ: Mapping[str, str]) -> int:
     person = author(environ.get("FROM") or "")
     boots = environ.get("BOOT") or "yes"
     if boots not in ("yes", "no"):
-        raise UserError(f"BOOT={boots}: use BOOT=no to only write and check the mails")
+        raise UserError(f"BOOT={boots}: use BOOT=no to write and check the mails without a boot")
     toolchain.provide(["perl", "git", "patch"])
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)

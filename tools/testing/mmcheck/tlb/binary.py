@@ -49,7 +49,7 @@ CHANGES: Mapping[str, Callable[[int], int]] = {
     "drop each call": lambda word: NOP if word >> 26 == BL else word,
     "DSB of stores after": lambda word: DSB_ISHST if word == DSB_ISH else word,
 }
-"""The changes, by name. Each function takes an instruction and returns the changed instruction."""
+"""The name of each change, and a function that takes an instruction and returns the changed instruction."""
 
 
 @dataclass(frozen=True)

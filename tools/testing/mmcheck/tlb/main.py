@@ -29,7 +29,7 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The `kind` in the records of this command. The folder of the last boot, below O=, has the same name."""
+"""The `kind` in the records of this command. The last boot has a folder of this name below O=."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose the kernel and the tests of the boot."""
@@ -95,7 +95,7 @@ def judge_variables(environ: Mapping[str, str]) -> None:
         for name in ("IMAGE", "INITRD", "ONLY", "CPUS", "COMPARE"):
             if environ.get(name):
                 raise UserError(
-                    f"{name}= has no effect on selftests, which TESTS= runs in a separate virtual machine: leave it out"
+                    f"{name}= has no effect on selftests, which run in a separate virtual machine: leave out {name}="
                 )
 
 

@@ -32,7 +32,7 @@ def version(program: str | Path) -> int:
 
 def provide(cache: Path) -> Path:
     """The path of a QEMU that is new enough. Raises UserError if there is no such QEMU."""
-    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, unless this QEMU is installed"):
+    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, unless QEMU {OLDEST} or newer is installed"):
         return Path(NAME)
     system = shutil.which(NAME)
     if system and Path(system).parent.resolve() != BIN and version(system) >= OLDEST:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FARTHEST = 1 << 17
-"""An address belongs to the last symbol before it, unless the symbol is more than this many bytes away."""
+"""An address belongs to the last symbol before it if the distance is at most this many bytes."""
 
 LOADED = 0x40200000
 """The physical address at which QEMU loads a kernel."""

@@ -128,8 +128,8 @@ static bool emulated(void)
 
 /*
  * Map 2 * @size bytes at @room. Within this range, map @size bytes of the
- * variant's kind of memory, aligned to @size. Returns the aligned address, or
- * NULL on failure.
+ * memory that the variant tests, aligned to @size. Returns the aligned address,
+ * or NULL on failure.
  */
 static void *aligned(const FIXTURE_DATA(atomic_fault) * self, size_t size, char **room)
 {
@@ -377,7 +377,7 @@ static void do_add(unsigned long *at)
 	asm volatile("" : : : "memory");
 }
 
-/* Whether the kernel can read a page that user space may only execute. */
+/* Whether the kernel can read a page that is execute-only for user space. */
 static bool text_is_readable(void)
 {
 	void *text = mmap(NULL, psize(), PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -416,8 +416,8 @@ static unsigned long probe_hits(void)
  * out of line, at another address. The test calls the atomic once for each
  * page. Each call hits the uprobe once and leaves the right value in memory.
  * The uprobe causes at most four more faults. These faults copy the page that
- * contains the code, and map another page. The kernel executes the atomic in
- * this other page. User space may only execute this page. On a CPU with EPAN
+ * contains the code, and map a second page. The kernel executes the atomic in
+ * the second page. This page is execute-only for user space. On a CPU with EPAN
  * the kernel then cannot read the instruction, so each atomic may fault twice.
  */
 TEST_F(atomic_fault, uprobe)

@@ -58,7 +58,7 @@ static bool map_pages(const struct memory *m, char *at)
 		    0) == at;
 }
 
-/* The file has no page yet. The reserved addresses have room for two mappings of the whole file. */
+/* The file has no page yet. The setup reserves addresses for two mappings of the whole file. */
 FIXTURE_SETUP(collapse_shmem)
 {
 	struct memory *m = &self->memory;
@@ -69,7 +69,7 @@ FIXTURE_SETUP(collapse_shmem)
 	why = pages ? folio_settings(order_of(pages)) : NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
-	/* Memory files use this setting, and ignore the settings for individual folio sizes. */
+	/* Memory files use shmem_enabled, and ignore the settings for individual folio sizes. */
 	ASSERT_EQ(0, write_text(FOLIO_THP "/shmem_enabled", "always"));
 	m->order = order_of(pages);
 	m->room_bytes = 3 * bytes(pages);
@@ -179,7 +179,10 @@ TEST_F(collapse_shmem, written_pages_stay)
 	ASSERT_EQ(0, munmap(self->other, length));
 	ASSERT_TRUE(map_pages(m, m->at));
 	ASSERT_EQ(0, madvise(m->at, length, MADV_NOHUGEPAGE));
-	/* Each page needs a PTE, because a write to a page without a PTE marks the folio dirty. */
+	/*
+	 * First give each page a PTE: a write to a page without a PTE would
+	 * mark the folio dirty.
+	 */
 	for (unsigned int page = 0; page < m->pages; page++)
 		read_byte(m->at + bytes(page));
 	fill(m);

@@ -17,8 +17,9 @@
  *   all                  xxxxxxxxxxxxxxxx
  *   many         xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
  *
- * The test makes each call once at each of these ten places, and maps fresh
- * memory before every call.
+ * Each group of adjacent x in the drawing is a place, so there are ten places.
+ * The test makes each call once at each place, and maps fresh memory before
+ * every call.
  *
  * Does not prove: which TLB invalidations the calls cause (KUnit: vma_split and
  * the contpte suites count them).
@@ -98,7 +99,10 @@ static bool fresh(struct __test_metadata *_metadata,
 	int order = order_of(variant->blocks_per_folio * cont_ptes());
 	const char *why;
 
-	/* The page cache sometimes uses smaller folios, so try again. */
+	/*
+	 * The page cache sometimes uses smaller folios, so try an XFS file up
+	 * to eight times.
+	 */
 	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
 		memory_free(&self->memory);
 		why = memory_map(&self->memory, variant->kind, order,
@@ -276,8 +280,8 @@ static int call_readonly(struct memory *m, char *at, size_t length)
  * [contpte 222] mprotect(PROT_READ) on each range makes only the pages of the
  * range read-only. The test has only read the XFS file, so the entries of this
  * file are read-only before the call. If mprotect() then writes the last entry
- * of a block, it folds the block again. So the case does not check the folding
- * of the XFS file.
+ * of a block, the kernel folds the block again. So the case does not check the
+ * folding of the XFS file.
  */
 TEST_F(contpte_fold, mprotect_readonly_part)
 {

@@ -45,8 +45,8 @@ FIXTURE_VARIANT_ADD(contpte_old, xfs)
 };
 
 /*
- * Make all pages old, and drop their young entries from the TLB. Returns
- * whether it worked.
+ * Make all pages old. The entries of these pages in the TLB may still be young,
+ * so flush the TLB. Returns whether it worked.
  */
 static bool make_old(const struct memory *m)
 {
@@ -59,7 +59,8 @@ static bool make_old(const struct memory *m)
 		return false;
 	/*
 	 * mprotect() flushes the TLB if it changes entries. Entries of a clean
-	 * file are read-only already, so only PROT_NONE changes them.
+	 * file are read-only already, so PROT_READ would not change them. Use
+	 * PROT_NONE.
 	 */
 	return !mprotect(m->at, bytes(m->pages), PROT_NONE) &&
 	       !mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE) &&
@@ -95,7 +96,7 @@ FIXTURE_SETUP(contpte_old)
 		SKIP(return, "the CPU sets the access flag itself");
 	memory_free(m);
 	folio_settings(order_of(cont_ptes()));
-	/* The page cache sometimes uses smaller folios, so try again. */
+	/* The page cache of XFS may use smaller folios, so make several tries. */
 	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
 		why = memory_map(m, variant->kind, order_of(cont_ptes()), BLOCKS);
 		if (!why)
@@ -112,9 +113,9 @@ FIXTURE_TEARDOWN(contpte_old)
 
 /*
  * Make all blocks old. In each block, read page @page first, and then all
- * pages. Returns true if each block cost one fault and all pages of the blocks
- * are referenced. An access to other memory of the process can cause one more
- * fault, since this memory is old too.
+ * pages. Returns true if there was one fault in each block and all pages of the
+ * blocks are referenced. The other memory of the process is old too, so an
+ * access to it can cause one more fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {
@@ -135,7 +136,7 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
  * read faults, and then the whole block is referenced. The test repeats this 16
  * times, and each time it reads a different page of the block first. An access
  * to other memory can cause one more fault, so the test makes up to ten tries
- * for each of these pages. One successful try is enough.
+ * for each of the 16 pages. One successful try is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Some operations depend on whether the kernel considers a folio shared: advice
- * on part of a large folio, khugepaged, and moves of KSM pages.
+ * Operations that depend on whether the kernel considers a folio shared: advice
+ * on part of a large folio, collapses by khugepaged, and moves of KSM pages.
  *
  * Proves: advice on part of a folio splits the folio if the kernel considers it
  * private to one process. Otherwise advice changes nothing. Advice on a whole
  * folio does not split it. The exception is MADV_PAGEOUT in a kernel that can
  * swap only single pages. Linux 6.15 and later track at most two of the
- * processes that map a folio. These kernels consider a folio shared even if
- * only a process that they do not track still maps it. Older kernels look only
- * at the first page of the folio. They overlook a process that maps only later
- * pages. khugepaged counts shared pages exactly. A KSM page that one process
+ * processes that map a folio. If the last process that maps a folio is not
+ * tracked, these kernels still consider the folio shared. Older kernels look
+ * only at the first page of the folio. They overlook a process that maps only
+ * later pages. khugepaged makes a huge page only if at most max_ptes_shared
+ * pages are in folios that it considers shared. A KSM page that one process
  * maps twice counts as shared. The zero page never counts as private. The
  * memory of other processes always keeps its content.
  *
@@ -47,7 +48,7 @@ FIXTURE_VARIANT_ADD(folio_advice, free)
 	.advice = MADV_FREE,
 };
 
-/* The number of folios of this order that the machine has split so far, or -1 on failure. */
+/* How many folios of this order the kernel has split so far, or -1 on failure. */
 static long splits(const struct memory *m)
 {
 	return folio_statistic(1U << m->order, "split");
@@ -204,7 +205,8 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
  * [mapped 40] Three processes have mapped the folio, and only the third process
  * still maps it. A kernel that tracks owners tracks only two processes. It
  * considers the folio shared, and does not split it. An older kernel looks at
- * the first page. It splits the folio, which is correct here.
+ * the first page. It splits the folio, which is correct here because no other
+ * process maps the folio.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -313,8 +315,8 @@ TEST_F(reclaimed, write_after_free)
 
 /*
  * MADV_FREE on swapped-out memory frees its swap slots, so SwapFree grows by
- * their number. The case requires only half of this growth, since other
- * processes may swap at the same time.
+ * the number of these slots. The case requires only half of this growth, since
+ * other processes may swap at the same time.
  */
 TEST_F(reclaimed, free_in_swap)
 {

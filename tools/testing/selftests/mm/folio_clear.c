@@ -17,9 +17,10 @@
  * the new memory is in the noted frames. It skips folio orders that the machine
  * does not support.
  *
- * Does not prove: the content if two threads fault at once (folio_clear_race
- * tests this). Other programs test hugetlb and dma-buf (folio_clear_pool), tags
- * (folio_clear_tags), and kernels that clear freed memory (folio_clear_freed).
+ * Does not prove: what fresh memory contains if two threads fault at once
+ * (folio_clear_race tests this). Other programs test hugetlb and dma-buf
+ * (folio_clear_pool), tags (folio_clear_tags), and kernels that clear freed
+ * memory (folio_clear_freed).
  *
  * This program also passes on a kernel that clears or poisons freed memory. To
  * run the program on such a kernel, set KERNEL_ARGS=init_on_free=1 or
@@ -208,11 +209,11 @@ static bool in_folios(enum way how, int order)
 }
 
 /*
- * For each place in a folio: allocate memory by an access to that place, check
- * it, fill it and free it. Repeat this until at least half of the memory is in
- * frames that the test filled in the previous round. The first round has no
- * frames to compare with, and early rounds may get frames that the test has not
- * filled before.
+ * For each place in a folio: allocate memory by an access to this place, check
+ * the memory, fill it and free it. Repeat this until at least half of the
+ * memory is in frames that the test filled in the previous round. The first
+ * round has no frames to compare with, and early rounds may get frames that the
+ * test has not filled before.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for the tests of page clearing. They map memory that is not faulted
- * in yet, and check that its frames held other data before.
+ * Helpers for the tests of page clearing. The helpers map memory that is not
+ * faulted in yet, and check that the frames of this memory held other data
+ * before.
  *
  * A frame is a physical page. Its number is in /proc/self/pagemap.
  */
@@ -13,7 +14,7 @@
 /* The offset of a byte within a page. This byte is neither the first nor the last. */
 #define FOLIO_CLEAR_INSIDE 1234
 
-/* A test makes at most this many tries to get the frames that it filled before. */
+/* A test tries at most this many times to get back the frames that it filled before. */
 #define TRIES 10
 
 /* The size of the folios that a test uses. */

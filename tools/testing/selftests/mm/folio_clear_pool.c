@@ -162,8 +162,9 @@ static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 
 /*
  * Allocate the pages, check that they are zero, fill them and free them. Do this
- * at least twice. If a write allocates the pages, the rounds write to up to six
- * different base pages of each hugetlb page.
+ * at least twice. If a write allocates the pages, every round writes to one
+ * base page of each hugetlb page. The rounds use up to six different base
+ * pages.
  */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_pool) * self,
 		  enum way how)
@@ -173,7 +174,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	bool faults = how == WRITTEN || how == FILE_WRITTEN;
 	struct memory *m = &self->memory;
 
-	/* A round with a page of 1 GiB takes seconds, so test only two places. */
+	/* A round with a page of 1 GiB takes seconds, so use only two base pages. */
 	if (self->size > 4 * ROOM)
 		places[1] = nr / 2;
 	for (unsigned int i = 0; i < (faults && self->size <= 4 * ROOM ? 7 : 2); i++) {
@@ -194,9 +195,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages are zero after a first write. Each
- * round writes to a different place in the page. There are up to six places:
- * the first and second base page, two in the middle, and two at the end.
+ * [clearing 18, 24] Private hugetlb pages are zero after a first write. The
+ * rounds write to up to six different places in the page: the first and second
+ * base page, two in the middle, and two at the end.
  */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two threads that fault on the same new folio at once.
+ * Two threads fault on the same new folio at the same time.
  *
  * Proves: if each thread allocates a folio, the kernel keeps one folio and
  * frees the other folio. The kept folio contains the writes of both threads,
@@ -145,8 +145,8 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/anon_fault_alloc",
 		 bytes(1U << order) >> 10);
 	/*
-	 * The first round does not count, since the process then also allocates
-	 * other memory.
+	 * The first round does not count, since in that round the process also
+	 * allocates other memory.
 	 */
 	for (round = 0; met < MEETINGS && time(NULL) < begin + SECONDS; round++) {
 		ASSERT_TRUE(fresh_map(m, order, 1, PROT_READ | PROT_WRITE,

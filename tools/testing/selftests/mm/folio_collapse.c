@@ -13,8 +13,8 @@
  * content.
  *
  * Does not prove: which memory khugepaged chooses first (the selftest
- * khugepaged does). Other programs test max_ptes_shared (folio_advice) and
- * poisoned pages (uffd_poison).
+ * khugepaged tests this). Other programs test max_ptes_shared (folio_advice)
+ * and poisoned pages (uffd_poison).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_collapse
  */
@@ -97,7 +97,7 @@ FIXTURE_TEARDOWN(folio_collapse)
 	memory_free(&self->memory);
 }
 
-/* The number of pages in the mapping at @at that PMDs map. */
+/* How many pages PMDs map in the mapping at @at. */
 static long huge_pages(const struct memory *m, const char *at)
 {
 	return smaps_pages(at, m->fd < 0 ? "AnonHugePages" : "ShmemPmdMapped");

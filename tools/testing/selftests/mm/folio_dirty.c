@@ -138,8 +138,8 @@ static unsigned int dirty_folios(const struct memory *m)
 
 /*
  * Fill pages with new values. If @chosen is true, fill the pages that the round
- * chooses. If @chosen is false, fill the pages that it does not choose. Returns
- * the number of filled pages.
+ * chooses. If @chosen is false, fill the pages that the round does not choose.
+ * Returns the number of filled pages.
  */
 static unsigned long fill(struct memory *m, unsigned char *values, unsigned int round,
 			  bool chosen)
@@ -169,7 +169,7 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
  * writable, so one batch has dirty and clean entries. One variant calls fsync()
  * between the two mprotect() calls. The test then writes to all other pages,
  * and fsync() must write each byte to the disk. This fsync() makes all entries
- * read-only. The test writes to one page again, and a second fsync() must write
+ * read-only. The test writes to one page again, and another fsync() must write
  * this page to the disk too. In each of 16 rounds the test chooses different
  * pages.
  */

@@ -3,8 +3,8 @@
  * The kernel must not read or write past the end of a page that it allocated
  * for itself.
  *
- * Proves: mincore() writes no answer past the page in which it collects its
- * answers, and reclaim reads no entries past the end of a page table.
+ * Proves: mincore() collects its answers in a page, and writes no answer past
+ * the end of this page. Reclaim reads no entries past the end of a page table.
  *
  * How: the test fills hundreds of pipes one after the other, so that many of
  * their pages are adjacent in memory. It then closes every other pipe. The next
@@ -17,8 +17,9 @@
  *	                    ^ a page table; the pipe after it holds entries
  *
  * Does not prove: that two pages really are adjacent. On x86-64 a mutant shows
- * that the test of reclaim finds adjacent pages: lazyfree_over_table_end must
- * fail if the kernel has bug_ddd05742b45b_unmap_batch_over_table_end.
+ * that the test of reclaim finds adjacent pages. If the kernel has
+ * bug_ddd05742b45b_unmap_batch_over_table_end, lazyfree_over_table_end must
+ * fail.
  *
  * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
  */
@@ -65,8 +66,8 @@ FIXTURE_TEARDOWN(folio_edge)
 }
 
 /*
- * Write self->page to each pipe, then close every other pipe, which frees its
- * page. Returns whether it worked.
+ * Write self->page to each pipe. Then close every other pipe, which frees the
+ * pages of the closed pipes. Returns whether it worked.
  */
 static bool interleave(FIXTURE_DATA(folio_edge) * self)
 {
@@ -180,7 +181,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
 		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
-	/* Join the group, since its memory.reclaim reclaims only pages of the group. */
+	/* Join the group, because its memory.reclaim frees only pages of the group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct memory m;
@@ -191,8 +192,8 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		ASSERT_NE(MAP_FAILED, room);
 		to = (char *)(((unsigned long)room + 2 * table - 1) & -table) - bytes(n / 2);
 		/*
-		 * If the kernel has the soft-dirty bit, mremap() sets it in the
-		 * entries.
+		 * If the kernel has the soft-dirty bit, mremap() sets this bit
+		 * in the entries. So the values in the pipe have the bit too.
 		 */
 		memset(self->page, 0, psize());
 		for (unsigned int i = 0; i < n / 2; i++)

@@ -5,10 +5,10 @@
  * write by the remaining process reuses or copies the page.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
- * processes start, unmap parts and exit. A page is never "exclusive" while two
- * processes map it. After all other processes have exited, writes reuse the
- * pages if the kernel tracks which processes map a folio (Linux 6.15 and
- * later). Older kernels copy the pages of a large folio.
+ * processes start, unmap parts of the folio, and exit. A page is never
+ * "exclusive" while two processes map it. After all other processes have
+ * exited, writes reuse the pages if the kernel tracks which processes map a
+ * folio (Linux 6.15 and later). Older kernels copy the pages of a large folio.
  *
  * Does not prove: how the kernel tracks the processes (KUnit: folio_mapped_*).
  *
@@ -88,8 +88,8 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 	}
 	while (n--) {
 		/*
-		 * Later children inherited these descriptors too, but these
-		 * children have exited.
+		 * Later children inherited these descriptors too, but the later
+		 * children have already exited.
 		 */
 		close(go[n][0]);
 		close(go[n][1]);
@@ -153,12 +153,12 @@ TEST_F(folio_exclusive, child_unmaps_part)
 }
 
 /*
- * The only other process has exited, and then this process has written to each
- * page. Returns whether @copies is the right number of copied pages. No kernel
- * copies single pages. A kernel that tracks owners copies no page of a large
- * folio, and an older kernel copies all pages of it. If /proc/kallsyms has no
- * data symbols, the test cannot tell these kernels apart. Then it accepts both
- * results: no page copied, or all pages copied.
+ * The test calls this function after the only other process has exited and this
+ * process has written to each page. Returns whether @copies is the right number
+ * of copied pages. No kernel copies single pages. A kernel that tracks owners
+ * copies no page of a large folio, and an older kernel copies all pages of it.
+ * If /proc/kallsyms has no data symbols, the test cannot tell these kernels
+ * apart. Then it accepts both results: no page copied, or all pages copied.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -259,8 +259,10 @@ TEST_F(folio_exclusive, write_to_last_page)
 
 /*
  * [mapped 34] The process that filled the folio exits, and then its child
- * writes to each page. The child is the only owner now. The same kernels as in
- * write_after_child reuse the pages, and the other kernels copy them.
+ * writes to each page. The child is the only owner now. As in
+ * write_after_child, every kernel reuses single pages, and a kernel that tracks
+ * owners also reuses the pages of a large folio. An older kernel copies the
+ * pages of a large folio.
  */
 TEST_F(folio_exclusive, write_after_parent)
 {

@@ -5,8 +5,8 @@
  * Proves: a write to one page of a block reaches the file and changes nothing
  * else. Punching a hole into a file does not change a private mapping's copies
  * of pages. If a file ends within a folio, no page past the end is mapped. A
- * fault also maps the surrounding pages, even in a new page table. A process
- * can fork while it runs mapped code.
+ * fault also maps the surrounding pages, even in a new page table. After
+ * fork(), parent and child can run code in a mapping of the file.
  *
  * Does not prove: that writeback works (the file system's own tests do).
  *
@@ -96,11 +96,11 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 }
 
 /*
- * Read all pages of a shared memory file to which nothing has been written,
- * then write to one page, so that only this page has a dirty entry. Remove the
- * entries in batches: by munmap() if @unmaps, else by reclaim. Reclaim must
- * then write the dirty page to swap. If its dirty bit is lost, reclaim drops
- * the page, and the file has a hole there.
+ * Read all pages of a memory file that nothing was written to. Then write to
+ * one page, so that only this page has a dirty entry. Remove the entries in
+ * batches: by munmap() if @unmaps, else by reclaim. Reclaim must then write the
+ * dirty page to swap. If its dirty bit is lost, reclaim drops the page, and the
+ * file has a hole there.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -206,9 +206,9 @@ TEST_F(folio_file, punch_hole_beside_copies)
 
 /*
  * [bug B19] The test truncates the file within its last folio, at eight places.
- * A page past the end raises SIGBUS, and an earlier page does not, even if both
- * are in one folio. This holds in the old mapping of the file, and in a mapping
- * that is made after the truncation.
+ * A page past the end raises SIGBUS, and a page before the end does not, even
+ * if both pages are in one folio. This holds in the old mapping of the file,
+ * and in a mapping that is made after the truncation.
  */
 TEST_F(folio_file, end_within_folio)
 {
@@ -287,7 +287,7 @@ TEST_F(folio_file, end_within_pinned_folio)
 /*
  * [bug B18] For each page of a mapped folio, the test drops this page and
  * writes to it. The fault cannot map the whole folio, since the other pages are
- * still mapped. The fault must map this page, or it would repeat forever.
+ * still mapped. If the fault did not map this page, it would repeat forever.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -386,7 +386,7 @@ TEST_F(folio_file, first_fault_in_table)
 
 /*
  * The test truncates the file within a page and extends it again. All bytes
- * after the cut are zero, and all bytes before it are unchanged.
+ * after the truncation point are zero, and all bytes before it are unchanged.
  */
 TEST_F(folio_file, grown_again_is_zero)
 {
@@ -425,8 +425,8 @@ struct mapped {
 };
 
 /*
- * Whether all pages are still in the same frames, and each page has @more more
- * mappings than before.
+ * Whether all pages are still in the same frames, and each page has gained
+ * @more mappings.
  */
 static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
 {

@@ -132,9 +132,9 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 /*
  * [contpte 119, 169] For each page of two folios, the parent writes to that
  * page while a new child is running. The write costs exactly one fault, and the
- * child does not see it. Once, a write took two faults for an unknown reason.
- * So if a write takes more than one fault, the case repeats it with a new
- * child. It makes at most three tries.
+ * child does not see it. In one run, a write took two faults for an unknown
+ * reason. So if a write takes more than one fault, the case repeats it with a
+ * new child. The case makes at most three tries for each page.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -232,7 +232,7 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		char byte;
 
 		/*
-		 * Map fresh memory, since the last fork() has left
+		 * Map fresh memory, since the previous fork() has left
 		 * write-protected entries.
 		 */
 		memory_free(m);
@@ -342,9 +342,9 @@ TEST_F(folio_fork, zero_pages_between)
 
 /*
  * [contpte 177] fork() does not write-protect shared memory, so the parent
- * writes without a fault. It also sees the writes of the child. In this test
- * fork() copies no entry. The case folio_uffd.fork_with_event tests a fork()
- * that copies the entries of shared memory.
+ * writes without a fault. The parent also sees the writes of the child. In this
+ * test fork() copies no entry. The case folio_uffd.fork_with_event tests a
+ * fork() that copies the entries of shared memory.
  */
 TEST_F(folio_fork, shared_memory)
 {

@@ -2,11 +2,11 @@
 /*
  * Which entries a hinting fault of NUMA balancing makes accessible again.
  *
- * Proves: a hinting fault makes the entries of its folio accessible again. It
- * does not change an entry between them that maps another folio. It changes no
- * entry in the next or the previous page table, even if the folio is at the
- * lowest addresses. If a huge page is split while it is inaccessible for
- * hinting, its new entries are accessible.
+ * Proves: a hinting fault makes the entries of its folio accessible again. The
+ * fault does not change an entry that lies between these entries and maps
+ * another folio. The fault changes no entry in the next or the previous page
+ * table, even if the folio is at the lowest addresses. If a huge page is split
+ * while it is inaccessible for hinting, its new entries are accessible.
  *
  * How: see folio_nodes.h.
  *
@@ -135,8 +135,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 #define ALONE 8
 
 /*
- * A try can find the bug only if two page tables are adjacent in memory, in the
- * right order. So the test makes up to this many tries.
+ * A try can find known issue 14 only if two page tables are adjacent in memory,
+ * in the right order. So the test makes up to this many tries.
  */
 #define LOWEST_TRIES 16
 
@@ -154,11 +154,11 @@ struct lowest {
 };
 
 /*
- * Move the last pages of a folio so low that its first pages would be below
- * address 0. Move the first pages one by one to the ends of tables, in
- * read-only mappings. The kernel allocates half of these tables, then the table
- * of the lowest addresses, then the other half. Make all entries inaccessible
- * for hinting, then read one of the last pages.
+ * Move the last pages of a folio to such low addresses that the first pages of
+ * the folio would be below address 0. Move the first pages one by one to the
+ * ends of tables, in read-only mappings. The kernel allocates half of these
+ * tables, then the table of the lowest addresses, then the other half. Make all
+ * entries inaccessible for hinting, then read one of the last pages.
  *
  * Return: 0, or the line that failed
  *
@@ -183,8 +183,8 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 	if (upper)
 		read_byte((char *)table);
 	/*
-	 * Map one more page, so that the table stays when mremap() replaces the
-	 * other pages.
+	 * Map one more page, so that the kernel does not free the page table
+	 * when mremap() replaces the other pages.
 	 */
 	if (mmap(low, bytes(last + 1), PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != low)
@@ -227,10 +227,10 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
  * would be below address 0. In physical memory, another page table lies before
  * the table of the last pages. This other table maps one of the first pages of
  * the same folio read-only. A hinting fault of one of the last pages must not
- * change the other table. If the kernel changes it, the page that it maps
- * becomes accessible and writable. Known issue 14: the kernel changes the other
- * table. With base pages larger than 4K no try has found two adjacent tables,
- * so the case is skipped.
+ * change the other table. If the kernel changes the other table, the page that
+ * this table maps becomes accessible and writable. Known issue 14: the kernel
+ * changes the other table. With base pages larger than 4K no try has found two
+ * adjacent tables, so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {

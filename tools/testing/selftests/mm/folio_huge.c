@@ -8,8 +8,8 @@
  * process maps the huge page, advice changes nothing. MADV_HWPOISON poisons
  * each page of its range, in a large folio and in single pages.
  *
- * Does not prove: the effect of advice on folios that PTEs map (folio_advice
- * does), or of splits for other reasons (pmd_split does).
+ * Does not prove: the effect of advice on folios that PTEs map (see
+ * folio_advice), or the effect of splits for other reasons (see pmd_split).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_huge
  */
@@ -48,9 +48,10 @@ static bool is_huge(const struct memory *m)
 }
 
 /*
- * Let a child make the huge page active. The child calls mprotect() on one
- * page, so that PTEs map the huge page in the child. A read of /proc/self/mem
- * then marks a page as accessed. Returns whether the huge page is active.
+ * Start a child that makes the huge page active. The child calls mprotect() on
+ * one page, so that PTEs map the huge page in the child. After that, a read of
+ * /proc/self/mem marks a page as accessed. Returns whether the huge page is
+ * active.
  */
 static bool make_active(const struct memory *m)
 {
@@ -161,8 +162,8 @@ TEST_F(folio_huge, part_freed)
 
 	ASSERT_EQ(0, madvise(m->at, bytes(quarter), MADV_FREE));
 	/*
-	 * The kernel collects folios in a batch before it marks them lazyfree.
-	 * MADV_COLD makes the kernel mark all folios of the batch.
+	 * The kernel first collects folios in a batch, and marks them lazyfree
+	 * later. After MADV_COLD, all folios of the batch are marked.
 	 */
 	ASSERT_EQ(0, madvise(m->at + bytes(quarter), bytes(1), MADV_COLD));
 	EXPECT_EQ(quarter, smaps_pages(m->at, "LazyFree"));
@@ -184,8 +185,8 @@ TEST_F(folio_huge, free_two)
 }
 
 /*
- * mincore() reports that each page of the huge page is in memory. After
- * MADV_DONTNEED it reports that no page is in memory.
+ * mincore() reports that all pages of the huge page are in memory. After
+ * MADV_DONTNEED it reports that none of them is in memory.
  */
 TEST_F(folio_huge, mincore)
 {
@@ -208,9 +209,9 @@ TEST_F(folio_huge, mincore)
 }
 
 /*
- * A child maps the huge page too. Advice on the whole huge page or on its first
- * quarter leaves the huge page young, unsplit and in memory, and makes no page
- * lazyfree.
+ * A child maps the huge page too. After advice on the whole huge page and on
+ * its first quarter, the huge page is still young, in memory and not split, and
+ * no page is lazyfree.
  */
 TEST_F(folio_huge, beside_child)
 {
@@ -286,7 +287,7 @@ FIXTURE_TEARDOWN(folio_poison)
 	memory_free(&self->memory);
 }
 
-/* The flags of a frame in /proc/kpageflags, or 0. */
+/* The flags of a frame in /proc/kpageflags; 0 if they cannot be read. */
 static __u64 frame_flags(unsigned long frame)
 {
 	int fd = open("/proc/kpageflags", O_RDONLY);
@@ -307,9 +308,8 @@ static void on_poison(int number)
 /*
  * MADV_HWPOISON poisons three pages of a folio. An access to each of these
  * pages raises SIGBUS, and all other pages keep their content. At the end the
- * case tries to make the poisoned frames usable again. The case runs only in
- * the virtual machine, since another machine may be unable to use these frames
- * again.
+ * case tries to make the poisoned frames usable again. This may fail, so the
+ * case runs only in the virtual machine.
  *
  * Known issue 52: in a large folio, the kernel poisons only the first page of
  * the range.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Known failures of tests, which are caused by bugs of the kernel. */
+/* Helpers for test failures that are caused by known bugs of the kernel. */
 #ifndef FOLIO_KNOWN_H
 #define FOLIO_KNOWN_H
 

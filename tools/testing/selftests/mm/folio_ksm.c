@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KSM replaces a page with a page that has the same content. The marks of the
- * replaced page must stay: its protection by userfaultfd, or its soft-dirty
- * bit.
+ * KSM replaces a page with a page that has the same content. The mark of the
+ * replaced page must stay. A mark is protection by userfaultfd, or the
+ * soft-dirty bit.
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd. The protection is against writes (WP) or against all accesses
- * (RWP), and the next access of this kind raises SIGBUS. Each written page
- * stays soft-dirty. All this also holds if KSM replaces single pages of zeros
- * with the zero page. If MADV_UNMERGEABLE gives each page its own frame again,
- * each page keeps its content and its protection. The kernel counts the pages
- * that KSM replaced with the zero page, for each process and for the machine
- * (ksm_zero_pages). The count of the process is right after UFFDIO_MOVE. Both
- * counts are right after fork(), even if the child does not inherit all pages.
+ * (RWP), and the next forbidden access raises SIGBUS. Each written page stays
+ * soft-dirty. All this also holds if KSM replaces single pages of zeros with
+ * the zero page. If MADV_UNMERGEABLE gives each page its own frame again, each
+ * page keeps its content and its protection. The kernel counts the pages that
+ * KSM replaced with the zero page, for each process and for the machine
+ * (ksm_zero_pages). The count of the process is correct after UFFDIO_MOVE. Both
+ * counts are correct after fork(), even if the child does not inherit all
+ * pages.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. Then pagemap shows which
  * pages are still marked, and the test accesses each page. In the cases of
  * ksm_unmerge, the test marks the pages after KSM has merged them.
  *
- * Does not prove: which pages KSM merges (ksm_tests does).
+ * Does not prove: which pages KSM merges (ksm_tests tests this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_ksm
  */
@@ -110,7 +111,7 @@ static bool has_soft_dirty(char *at)
 /* Map two folios, or single pages if @zeros is true. Returns NULL, or the reason for a failure. */
 static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
-	/* A split of a large folio would replace pages of zeros before KSM does. */
+	/* A split of a large folio would replace zeros with the zero page before KSM does. */
 	int order = zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
@@ -182,8 +183,8 @@ static unsigned int with_one_frame(const struct memory *m)
 }
 
 /*
- * Let KSM run until one frame backs all pages, or for half a minute. Returns
- * the number of pages with this frame.
+ * Let KSM run until one frame backs all pages, but at most for half a minute.
+ * Returns the number of pages that have the same frame as the last page.
  */
 static unsigned int merge(const struct memory *m, bool zeros)
 {
@@ -201,8 +202,8 @@ static unsigned int merge(const struct memory *m, bool zeros)
 
 /*
  * Every second page of two folios is marked, and KSM merges all pages. Exactly
- * these pages must stay marked, and an access to each protected page must raise
- * SIGBUS. One of the pages becomes the KSM page, which replaces all other
+ * the marked pages must stay marked, and an access to each protected page must
+ * raise SIGBUS. One of the pages becomes the KSM page, which replaces all other
  * pages.
  *
  * Known issue 31: a page loses its mark if KSM gives it another frame. The page
@@ -419,8 +420,8 @@ static long zero_pages(void)
 
 /*
  * KSM replaces pages of zeros with the zero page, and UFFDIO_MOVE moves half of
- * them. After the process has discarded all memory, it has no pages of this
- * kind, so its count must be 0.
+ * them. After the process has discarded all memory, it has none of the replaced
+ * pages, so the count of the process must be 0.
  *
  * Known issue 47: the count still includes the pages that moved.
  */
@@ -514,8 +515,8 @@ static long all_zero_pages(void)
  * the machine must include the child's count. After all memory is discarded, the count of the
  * machine must be the same as before the test.
  *
- * Known issue 55: the child counts all pages of its parent. The pages that the child did not
- * inherit stay in the count of the machine.
+ * Known issue 55: the child's count is the number of all these pages of its parent. The pages that
+ * the child did not inherit stay in the count of the machine.
  */
 TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 {
@@ -556,7 +557,7 @@ TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
  * mapping that is larger than memory and swap. The test makes this mapping from two smaller
  * mappings, which the kernel accepts and merges.
  *
- * Known issue 55: when the kernel frees the failed child, it subtracts pages that it never added.
+ * Known issue 55: freeing the failed child subtracts pages that were never added to the count.
  */
 TEST_F_TIMEOUT(ksm_fork, failed_fork_counts_nothing, 120)
 {

@@ -4,8 +4,9 @@
  *
  * Proves: MADV_FREE gives up only the memory of its caller. If a child calls
  * MADV_FREE on pages that it shares with its parent, the parent keeps them
- * (freed_by_child). If KSM merges a page with a lazyfree page of another
- * process, the merged page keeps its content (freed_in_ksm).
+ * (freed_by_child). If one process makes a page lazyfree and KSM then merges
+ * this page with a page of another process, the merged page keeps its content
+ * (freed_in_ksm).
  *
  * The program also proves: if a page of a lazyfree folio is pinned, reclaim
  * unmaps the folio but cannot free it. Reclaim then restores each entry with
@@ -21,7 +22,7 @@
  * pages. Older kernels copy each page that is written to, and the case is
  * skipped.
  *
- * Does not prove: that reclaim frees lazyfree memory (folio_advice does).
+ * Does not prove: that reclaim frees lazyfree memory (folio_advice tests this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_lazyfree
  */

@@ -20,8 +20,9 @@
 #define GROUP "/sys/fs/cgroup/folio_mlock"
 
 /*
- * Charge new memory to a separate memory cgroup, since memory.reclaim reclaims
- * only pages of its own group. Returns NULL, or the reason for a failure.
+ * Charge new memory to a separate memory cgroup, since memory.reclaim of a
+ * group reclaims only pages of this group. Returns NULL, or the reason for a
+ * failure.
  */
 static const char *reclaim_setup(void)
 {
@@ -295,8 +296,8 @@ static void lose_count(struct __test_metadata *_metadata, struct memory *m, char
  * Two mappings of one memfd lock the same folio. After munlock() of the second
  * mapping the kernel's count of locks is too low. Reclaim must not take the
  * pages. It must find the lock of the first mapping, and set the mlocked flag
- * again. MADV_PAGEOUT of the second mapping must not take them either. After
- * the last munlock() MADV_PAGEOUT takes the pages.
+ * again. MADV_PAGEOUT of the second mapping must not take the pages either.
+ * After the last munlock(), MADV_PAGEOUT takes the pages.
  */
 TEST_F(mlock_twice, munlock_of_two_runs)
 {

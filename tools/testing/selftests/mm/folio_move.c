@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of a large folio that leave the page table because of swap, migration,
- * a split, KSM or poison.
+ * Pages of a large folio leave the page table. The cause is swap, migration, a
+ * split, KSM or poison.
  *
  * Proves: pages that come back have the right content at the right address, and
- * the pages next to them never change. If a page comes back from swap, is
- * written to and is swapped out again, the write is not lost. Referenced pages
- * are still referenced after migration.
+ * the pages next to them never change. A write to a page that came back from
+ * swap is not lost when the page is swapped out again. Referenced pages are
+ * still referenced after migration.
  *
  * Does not prove: what swap entries and migration entries contain (KUnit:
  * pte_nonpresent, swap_pte_batch).
@@ -72,7 +72,7 @@ static bool in_swap(const struct memory *m, unsigned int page)
 	return !pagemap_has(m->at + bytes(page), PM_PRESENT);
 }
 
-/* The first page with bytes that differ from its pattern plus @shift, or -1 if there is none. */
+/* The first page whose bytes are not its pattern plus @shift, or -1 if there is no such page. */
 static int wrong_page(const struct memory *m, unsigned char shift)
 {
 	unsigned int page;
@@ -92,8 +92,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] For each page of two folios, the case swaps out this page and
- * then reads all pages. Each page has the right content.
+ * [contpte 219] The case swaps out one page and then reads all pages of two
+ * folios. Each page has the right content. The case does this for each page.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -115,8 +115,8 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 /*
  * [contpte 219] The test fills two folios, swaps them out and reads them again.
  * It does this four times, each time with different content. Pages that come
- * back from swap are clean. So if the kernel loses the dirty bit of a later
- * write, the next read finds old content.
+ * back from swap are clean, and the next write makes them dirty. If the kernel
+ * loses this dirty bit, the next read finds old content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 {
@@ -184,10 +184,10 @@ static unsigned long free_swap(void)
 }
 
 /*
- * [contpte 202] Two folios are swapped out, and munmap() removes the middle
- * half of their pages, which frees their swap slots. The other pages come back
- * with their content. If munmap() left swap entries in the table, the kernel
- * would warn when the process exits.
+ * [contpte 202] Two folios are swapped out. Then munmap() removes the middle
+ * half of their pages. In anonymous memory, this frees the swap slots of the
+ * removed pages. The other pages come back with their content. If munmap() left
+ * swap entries in the table, the kernel would warn when the process exits.
  */
 TEST_F(folio_move, munmap_in_swap)
 {
@@ -213,10 +213,10 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 219] Both folios are swapped out without a split, and one page of
- * the second folio is dropped. A read of one page brings back the whole first
- * folio. The pages of the second folio come back one by one, and the dropped
- * page is zero.
+ * [contpte 219] Both folios are swapped out without a split, and MADV_DONTNEED
+ * drops one page of the second folio. A read of one page of the first folio
+ * brings back this whole folio. The pages of the second folio come back one by
+ * one, and the dropped page is zero.
  */
 TEST_F(folio_move, swap_in_folio)
 {
@@ -345,7 +345,7 @@ static int huge_page_keeps_referenced(void)
 }
 
 /*
- * [contpte 228] All pages are read, and then move to the other node. The pages
+ * [contpte 228] All pages are read, and then moved to the other node. The pages
  * are still referenced there. A huge page keeps its referenced state too. Known
  * issue 1: with 52-bit addresses, migration entries of PTEs lose the young bit.
  */
@@ -365,8 +365,8 @@ TEST_F(folio_move, migrate_keeps_referenced)
 	ASSERT_EQ(to, move_page(m->at, NULL));
 	after = smaps_pages(m->at, "Referenced");
 	/*
-	 * Move a huge page too, as a control. Another kernel function writes
-	 * its PMD, and keeps the young bit.
+	 * Move a huge page too, as a control. For a PMD, another kernel
+	 * function writes the migration entry, and keeps the young bit.
 	 */
 	kept = huge_page_keeps_referenced();
 	EXPECT_NE(0, kept);
@@ -399,8 +399,8 @@ TEST_F(folio_move, split_folio)
 
 /*
  * [contpte 226] KSM merges two equal pages of different folios into one frame.
- * No other page changes, and a write to one of the two pages does not change
- * the other page.
+ * No other page changes. A write to one of the two merged pages does not change
+ * the other.
  */
 TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 {
@@ -427,7 +427,7 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
  * [contpte 227] One page is poisoned. An access to it raises SIGBUS, and all
  * other pages of both folios can be read and written. In anonymous memory,
  * MADV_FREE then drops the bad page, and a read finds zeros. The case runs only
- * in the virtual machine, since a machine cannot use the bad frame afterwards.
+ * in the virtual machine, because the bad frame cannot be used afterwards.
  */
 TEST_F(folio_move, poison_one_page)
 {
@@ -517,8 +517,8 @@ TEST_F(folio_move, lazyfree_pinned)
 
 #define GROUP "/sys/fs/cgroup/folio_move"
 /*
- * The memory limit of the group in pages. The kernel charges some pages in
- * advance, so the limit must be larger than the number of these pages.
+ * The memory limit of the group, as a number of pages. It must be larger than
+ * the number of pages that the kernel charges to a group in advance.
  */
 #define PRESSURE 2048
 
@@ -538,12 +538,12 @@ static unsigned long counted(const char *name)
 }
 
 /*
- * [contpte 229] A process uses large folios, which need three times as much
- * memory as its control group allows. It checks and rewrites pages in random
- * order, so most pages go to swap and come back. Each write stores different
- * content, and a page always has the content of its last write. The process
- * reads a page before it writes to it, so the page is clean when it comes back
- * from swap.
+ * [contpte 229] A process uses large folios. They need three times as much
+ * memory as its control group allows. The process checks and rewrites pages in
+ * random order, so most pages go to swap and come back. Each write stores
+ * different content, and a page always has the content of its last write. The
+ * process reads each page before writing to it, so the page is clean when it
+ * comes back from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {

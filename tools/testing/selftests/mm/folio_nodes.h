@@ -77,7 +77,7 @@ static inline int prefer(int node)
 	return syscall(__NR_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes));
 }
 
-/* NUMA balancing must not scan the process that starts the tests, either. */
+/* Keep NUMA balancing from scanning the process that starts the tests. */
 static __attribute__((constructor)) void watched_others(void)
 {
 	unsigned int cpu, node;
@@ -130,7 +130,7 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	/*
 	 * Only the watched memory and the control page get a policy that lets
 	 * NUMA balancing scan them. All other memory has the policy that
-	 * prefer() sets. This policy does not let NUMA balancing scan.
+	 * prefer() sets. NUMA balancing does not scan memory with this policy.
 	 */
 	there = 1UL << w->there;
 	if (bind_to(w->control, 1, there, MPOL_MF_STRICT) ||

@@ -153,7 +153,7 @@ TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 /*
  * [contpte 228] All entries are hinting entries. The policy allows both nodes,
  * and the memory is not on the node of the CPU. One hinting fault per folio
- * moves the whole folio to the node of the CPU. It is not split, and its
+ * moves the whole folio to the node of the CPU. The folio is not split, and its
  * entries have the same size as before.
  */
 TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
@@ -185,8 +185,8 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 
 /*
  * The value of one field in the line of numa_maps for the mapping at @at. @name
- * is "dirty", "anon", or "N" for the number of pages on @node. Returns -1 if
- * the line has no such number.
+ * is "dirty" or "anon". If @name is "N", the field is the number of pages on
+ * @node. Returns -1 if the line has no such number.
  */
 static long numa_pages(const char *at, const char *name, int node)
 {
@@ -224,7 +224,7 @@ TEST_F(folio_numa, numa_maps)
 	DID(m->pages, "pages on the other node");
 }
 
-/* The number of large folios of this size that count as partially mapped. */
+/* The number of folios of the memory's order that count as partially mapped. */
 static long mapped_in_part(const struct memory *m)
 {
 	return folio_statistic(1U << m->order, "nr_anon_partially_mapped");
@@ -287,7 +287,8 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 /*
  * Put the first page of each folio into a pipe, which holds a reference (not a
  * pin) to the page until the pipe is closed. The folio cannot move, but the
- * kernel notices that only after it has replaced the entries. Returns 0 or -1.
+ * kernel notices this only after it has replaced the entries of the folio.
+ * Returns 0 or -1.
  */
 static int hold(const struct memory *m, int held[2])
 {
@@ -389,8 +390,8 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 }
 
 /*
- * The number of pages in half a folio. For memory in single pages: the number
- * of pages in half of the memory.
+ * The number of pages in half a folio. If the memory has only single pages, it
+ * is the number of pages in half of the memory.
  */
 static unsigned int half_of(const struct memory *m)
 {
@@ -486,9 +487,9 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 /*
  * [mapped 25, 43] The parent maps the first half of each folio, and a child
  * maps the second half. The parent calls mbind() with MPOL_MF_MOVE. A kernel
- * that tracks owners does not move the folio, since two processes map it. An
- * older kernel considers the folio private to the parent, and moves it. Both
- * kernels move single pages.
+ * that tracks which processes map a folio does not move the folio, since two
+ * processes map it. An older kernel considers the folio private to the parent,
+ * and moves it. Both kernels move single pages.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 {
@@ -548,9 +549,9 @@ TEST_F(folio_numa, mbind_strict)
 
 /*
  * The process drops one page of each folio, so two runs of entries map each
- * folio. mbind() moves all pages that are left, and reports no failure. mbind()
- * must not count a folio as unmovable when it reaches the second run of the
- * folio.
+ * folio. mbind() moves all pages that are left, and reports no failure. When
+ * mbind() reaches the second run of a folio, it must not count the folio as
+ * unmovable.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_hole, 60)
 {

@@ -61,8 +61,8 @@ static inline long mappings(const char *at)
 
 /*
  * Start a child that calls @first (if not NULL), and then waits until the pipe
- * @go is closed. This function waits until @first has returned. Returns the
- * child's PID, or -1.
+ * @go is closed. waiting_child() returns after @first has returned in the
+ * child. Returns the child's PID, or -1.
  */
 static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
 {
@@ -89,7 +89,8 @@ static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), str
 }
 
 /*
- * Kill a child of waiting_child(). Returns whether the child was still waiting.
+ * Kill a child that waiting_child() started. Returns whether the child was
+ * still waiting.
  */
 static inline bool end_child(pid_t child)
 {
@@ -144,8 +145,8 @@ static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memor
 }
 
 /*
- * Fill two pages with one value, and let KSM merge them. Returns whether KSM
- * merged them.
+ * Fill two pages with the same value, start KSM, and wait until KSM has merged
+ * them. Returns whether KSM merged them.
  */
 static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 {
@@ -163,8 +164,8 @@ static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 }
 
 /*
- * Write to @pages pages, which begin at @at: the first of them gets the pattern
- * of page @first, the next page the pattern of page @first + 1, and so on.
+ * Write to @pages pages, which begin at @at. The page at @at gets the pattern
+ * of page @first, the next page gets the pattern of page @first + 1, and so on.
  * Returns how many of these pages got another frame.
  */
 static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)

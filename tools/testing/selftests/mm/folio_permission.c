@@ -8,7 +8,7 @@
  * write-protected, even next to a writable page. A write to a page that the
  * parent alone owns costs no fault. The kernel does not treat the entries of
  * PROT_NONE pages as a folded block. So when the test marks the folio of these
- * pages as idle, neighbouring entries of other memory do not become old.
+ * pages as idle, neighbouring entries that map other memory do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -104,8 +104,8 @@ TEST_F(folio_permission, first_readonly_later_writable)
 }
 
 /*
- * [contpte 233] [bug B32] A child inherits all pages except one: only this page
- * is the parent's own. mprotect() makes all pages read-only and then writable
+ * [contpte 233] [bug B32] A child inherits all pages except one, which stays
+ * the parent's own page. mprotect() makes all pages read-only and then writable
  * again, in one batch per folio. Then the parent writes to all pages, and the
  * child must not see these writes. The case tries 16 positions of the parent's
  * own page.
@@ -375,7 +375,8 @@ FIXTURE_TEARDOWN(never_written)
 /*
  * The process has only read private memory, so it has no frames of its own.
  * mprotect() makes the memory read-only and then writable again. Each write
- * must still copy its page, so the other pages and the file stay zero.
+ * must still copy the page that it writes to, so the other pages and the file
+ * stay zero.
  */
 TEST_F(never_written, mprotect)
 {

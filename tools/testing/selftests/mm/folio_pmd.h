@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Huge pages that one PMD maps. */
+/* Helpers for huge pages. One PMD maps a whole huge page. */
 #ifndef FOLIO_PMD_H
 #define FOLIO_PMD_H
 
 #include "folio_util.h"
 
-/* Why a test that needs a huge page is skipped. */
+/* If a test needs a huge page and cannot get one, it is skipped for this reason. */
 #define NO_HUGE_PAGES "no huge pages that fit into this machine"
 
 /**

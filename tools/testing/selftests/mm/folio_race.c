@@ -6,7 +6,7 @@
  * lose no write while another thread protects, drops or moves other pages of
  * the block. The changes make the kernel unfold the block. The kernel folds it
  * again unless a page was replaced. A child that is forked during the writes
- * sees each writer's counters as they were at one moment. No write is lost when
+ * sees a consistent snapshot of each writer's counters. No write is lost when
  * the block is swapped out during the writes. GUP-fast finds the right pages
  * while another thread unfolds and folds the block.
  *
@@ -63,7 +63,7 @@ FIXTURE_VARIANT_ADD(folio_race, shmem)
 };
 
 static atomic_bool stop;
-/* If not 0, each writer stores this number in its @held, and waits. */
+/* While this number is not 0, each writer stores it in its @held, and waits. */
 static atomic_ulong hold;
 
 FIXTURE_SETUP(folio_race)
@@ -91,9 +91,7 @@ static bool within(time_t begin)
 	return time(NULL) - begin < SECONDS;
 }
 
-/*
- * The counters of a writer in one page. @first is equal to @last, or 1 higher.
- */
+/* The counters of a writer in one page. @first is @last or @last + 1. */
 struct counters {
 	atomic_ulong first;
 	char gap[256];
@@ -182,8 +180,9 @@ static void let_count(struct writer *writers)
 }
 
 /*
- * Pause the writers, make a new block of zeros, and let the writers increment
- * the counters in it from 0 again. Returns whether the block is one folio.
+ * Pause the writers, make a new block of zeros, and let the writers continue.
+ * They increment the counters in the new block from 0 again. Returns whether
+ * the block is one folio.
  */
 static bool renew(struct writer *writers, struct memory *m)
 {
@@ -227,7 +226,7 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 
 /*
  * Stop the writers. Each writer must have counted in all of its pages at least
- * once. No writer may have found a lost write.
+ * once, and must not have found a lost write.
  */
 static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		   struct writer *writers, unsigned long times)
@@ -278,11 +277,11 @@ TEST_F(folio_race, mprotect_beside_writers)
 }
 
 /*
- * [contpte 241] In each round MADV_DONTNEED drops one of the last four pages,
- * and a read causes a fault that maps a page there again. The writers in the
- * other pages lose no write. In shared memory the same page comes back, and a
- * fault on the last page folds the block again. Anonymous memory gets another
- * page, so each round begins with a new block.
+ * [contpte 241] In each round MADV_DONTNEED drops one of the last four pages.
+ * Then a read at the address of this page faults, and the fault maps a page
+ * again. The writers in the other pages lose no write. In shared memory the
+ * same page comes back, and a fault on the last page folds the block again.
+ * Anonymous memory gets another page, so each round begins with a new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
 {
@@ -368,9 +367,9 @@ TEST_F(folio_race, pageout_under_writers)
 		for (int i = 0; i < 3; i++) {
 			ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 			/*
-			 * In shared memory, a page in swap has no swap entry,
-			 * but smaps counts the pages of the file that are in
-			 * swap.
+			 * If a page of shared memory is in swap, the page table
+			 * has no swap entry for this page. But smaps counts the
+			 * pages of the file that are in swap.
 			 */
 			if (variant->kind == ANON)
 				away += pagemap_has(last_page(m), PM_SWAP);
@@ -389,10 +388,10 @@ TEST_F(folio_race, pageout_under_writers)
 
 /*
  * [contpte 243] Children are forked while the writers increment counters in a
- * folded block. fork() may run in the middle of a writer's round. Then the
- * child sees the new count in the pages that the writer has already written to
- * in this round, and the old count in the writer's other pages. The counts do
- * not change in the child.
+ * folded block. fork() may run in the middle of a writer's round. In this case
+ * the writer's first pages already have the new count, and its other pages have
+ * the old count. The child sees these counts. The counts do not change in the
+ * child.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {
@@ -430,8 +429,8 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 			_exit(0);
 		}
 		/*
-		 * The first write after fork() copies its page, and this copy
-		 * unfolds the block.
+		 * The first write after fork() makes the kernel copy a page,
+		 * which unfolds the block.
 		 */
 		let_count(writers);
 		look(_metadata, self, times, false);
@@ -452,9 +451,9 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
  * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded
  * @unfolds: how often the block was seen unfolded
- * @failed: whether a call failed, or the block was folded or unfolded at the
- *	wrong time. The block must be folded before each change, and unfolded
- *	until the change is undone.
+ * @failed: whether a call failed, or the block was in the wrong state. The
+ *	block must be folded before each change, and unfolded until the change
+ *	is undone.
  */
 struct changer {
 	struct memory *memory;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes to a large folio that other processes have shared. The kernel either
- * reuses the page or copies it.
+ * A process writes to a large folio that other processes have shared. The
+ * kernel either reuses the page or copies it.
  *
  * Proves: a write to a shared folio copies the page as long as another process
  * maps any page of the folio. A write also copies the page if a pipe, a device
  * or swap still refers to the folio, even if no other process maps it. Linux
  * 6.15 and later track which processes map a folio. When the other processes
- * and these references are gone, such kernels reuse the folio. This holds for
- * folios of any order, even if several VMAs or page tables map the pages of a
- * folio. Older kernels copy large folios in all these cases. A pinned page
- * stays mapped in its process. Threads and the child of vfork() do not count as
- * other processes.
+ * have gone, and the pipe, the device and swap no longer refer to the folio,
+ * such kernels reuse the folio. This holds for folios of any order, even if
+ * several VMAs or page tables map the pages of a folio. Older kernels copy
+ * large folios in all these cases. A pinned page stays mapped in its process.
+ * Threads and the child of vfork() do not count as other processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*), or
  * what happens during real device I/O. Here gup_test pins the pages in place of
@@ -228,8 +228,8 @@ TEST_F(folio_reuse, over_table_end)
  * [mapped 32] After a child has shared the folio, a pipe takes a reference to
  * one page. The pipe must not show later writes, so a write to any page of the
  * folio copies the written page. After the pipe has been read, the parent
- * writes to the pages before the page that was in the pipe, and a kernel that
- * tracks owners reuses them.
+ * writes to the pages that precede the page from the pipe. A kernel that tracks
+ * owners reuses these pages.
  */
 TEST_F(folio_reuse, page_in_pipe)
 {
@@ -254,8 +254,8 @@ TEST_F(folio_reuse, page_in_pipe)
 }
 
 /*
- * Take a long-term pin of a page for reading, as a device does. If @fast, pin
- * it by GUP-fast, without a lock.
+ * Take a long-term pin of a page for reading, as a device does. If @fast is
+ * set, pin the page by GUP-fast, without a lock.
  */
 static int device_pin(int device, char *at, bool fast)
 {
@@ -283,7 +283,7 @@ static bool device_reads(int device, unsigned char value)
  * [mapped 35] A device pins a page that a child shares. The kernel first gives
  * the parent a copy of the page, and pins the copy. The device sees what the
  * parent then writes to this copy, and the child keeps the old content. The
- * case pins one page under the lock, and another by GUP-fast.
+ * case pins one page under the mmap lock, and another page by GUP-fast.
  */
 TEST_F(folio_reuse, pin_beside_child)
 {
@@ -385,8 +385,9 @@ TEST_F(folio_reuse, pin_before_fork)
  * write by the parent copies the page. After the child has exited, the kernel
  * frees the swap entries and reuses the pages. Older kernels read back single
  * pages. A newer kernel can read back a large folio, if it swapped out the
- * folio in one piece. In both cases a write copies the page while the child
- * lives, and copies nothing after the child has exited.
+ * folio in one piece. With single pages and with a large folio, a write copies
+ * the page while the child lives, and copies nothing after the child has
+ * exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -419,9 +420,9 @@ TEST_F(folio_reuse, in_swap_cache)
 /*
  * [mapped 36] Three processes share the folio, and the second process exits
  * first. The kernel tracks at most two processes per folio, and the second of
- * its two slots is now empty. A write of the first process still copies, since
- * the third process maps the folio. After the third process has exited, a
- * kernel that tracks owners reuses the pages.
+ * its two slots is now empty. A write by the first process still copies the
+ * page, since the third process maps the folio. After the third process has
+ * exited, a kernel that tracks owners reuses the pages.
  */
 TEST_F(folio_reuse, three_processes_then_one)
 {
@@ -450,11 +451,11 @@ static int all_copied(struct memory *m, int unused)
 }
 
 /*
- * [mapped 36] Three processes mapped the folio, and only the third still maps
- * it. The kernel tracks at most two processes per folio. It has never tracked
- * the third process, so it assumes that the folio is shared. Thus every kernel
- * copies all pages when they are written to, and each copy has the right
- * content.
+ * [mapped 36] Three processes mapped the folio, and only the third process
+ * still maps it. The kernel tracks at most two processes per folio. The kernel
+ * has never tracked the third process, so the kernel assumes that the folio is
+ * shared. So every kernel copies each page when the process writes to it, and
+ * each copy has the right content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {

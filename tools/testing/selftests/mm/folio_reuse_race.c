@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes to a large folio during forks, exits and migration, and while other
- * threads take references to its pages. At each write the kernel decides
- * whether the folio belongs to one process alone.
+ * Threads and processes write to a large folio during forks, exits and
+ * migration, and while other threads take references to pages of the folio. At
+ * each write the kernel decides whether the folio belongs to one process alone.
  *
  * Proves: no process sees a write by another process, and no process loses its
  * own write. With CONFIG_DEBUG_VM=y, no check of the kernel fails.
@@ -68,8 +68,8 @@ FIXTURE_TEARDOWN(folio_reuse_race)
 }
 
 /*
- * The first words of each page: the process that wrote to it last, and how
- * often the parent wrote to it.
+ * The first words of each page hold the number of the process that wrote to the
+ * page last, and how often the parent wrote to the page.
  */
 struct note {
 	atomic_ulong who;
@@ -181,7 +181,7 @@ static int live(const struct memory *m, unsigned int number)
 
 	for (page = 0; page < m->pages; page++)
 		times[page] = note(m, page)->times;
-	/* Child 1 unmaps the half of the pages that no child checks. */
+	/* Child 1 unmaps the second half of the pages, which no child checks. */
 	if (number == 1)
 		munmap(m->at + bytes(m->pages / 2), bytes(m->pages / 2));
 	for (page = 0; page < m->pages / 2; page++) {
@@ -199,10 +199,10 @@ static int live(const struct memory *m, unsigned int number)
 }
 
 /*
- * [mapped 38] [bug B36] Two threads write to a folio and a third takes
- * references to its pages, while three children are forked and exit. Each round
- * has a fresh folio. The children see no write that the parent makes after
- * fork(), and the parent sees no write by a child.
+ * [mapped 38] [bug B36] Two threads write to a folio and a third thread takes
+ * references to pages of the folio, while three children are forked and exit.
+ * Each round has a fresh folio. The children see no write that the parent makes
+ * after fork(), and the parent sees no write by a child.
  */
 TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 {
@@ -307,10 +307,11 @@ static void *write_beside(void *argument)
 
 /*
  * [mapped 32] One thread reads a file with O_DIRECT into the start of a page.
- * Each read pins the page until it is done. Another thread writes to the end of
- * the page, and children are forked and exit. After each read the page holds
- * the data that was read. If a write during the read gave the process a copy of
- * the page, this data would be missing in the copy.
+ * Each read pins the page until the read is done. Meanwhile another thread
+ * writes to the end of the page, and the process forks children, which exit.
+ * After each read the page holds the data that was read. If a write during the
+ * read gave the process a copy of the page, this data would be missing in the
+ * copy.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -427,10 +428,11 @@ static int wrong_page(const struct memory *m, bool wrote)
  * folio, and meanwhile one of the two processes writes to it. The kernel
  * restores the entries of one process first, so for a moment the folio looks as
  * if only this process mapped it. The kernel checks twice whether the folio is
- * shared. The counts no longer change at the second check. Without this check,
- * the write would reach the other process. The parent and the child write in
- * alternate rounds. The case migrates each folio only once, since a second
- * migration would split it (known issue 8).
+ * shared. During the second check, the map counts of the folio no longer
+ * change. Without the second check, the write would reach the other process. In
+ * each round only one process writes: the parent and the child take turns. The
+ * case migrates each folio only once, since a second migration would split the
+ * folio (known issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {

@@ -6,8 +6,9 @@
  * process and the kernel see the same requests and the same answers.
  *
  * How: each request has its own number, and the requests fill many pages.
- * The kernel answers each request with its number. If a page is missing or is
- * mapped at the wrong place, the test gets wrong numbers or SIGBUS.
+ * The kernel's answer to a request contains the number of this request. If a
+ * page is missing or is mapped at the wrong place, the test gets wrong numbers
+ * or SIGBUS.
  *
  * Does not prove: that io_uring handles requests correctly (the tests of
  * liburing check this).

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A file in memory that is mapped twice, and that MADV_COLLAPSE can turn into one huge page.
+ * A memory file that is mapped twice. MADV_COLLAPSE can turn the file into one huge page.
  */
 #ifndef FOLIO_SHARED_H
 #define FOLIO_SHARED_H
 
 #include "folio_util.h"
 
-/* With pages of 64K a huge page is 512M: too much for these tests. */
+/* With base pages of 64K, a huge page has 512 MiB, which is too much for these tests. */
 #define SHARED_MOST_BYTES (64UL << 20)
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* From include/uapi/asm-generic/mman-common.h, since older headers lack this constant. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif

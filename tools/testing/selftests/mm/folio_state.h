@@ -18,8 +18,8 @@
  * @address: the address; the function reads one byte there
  *
  * perf puts a watchpoint on the address, and takes a sample when the address is
- * read. The sample contains the size of the entry. For an entry with the
- * contiguous bit, this is the size of the block.
+ * read. The sample contains the number of bytes that the entry maps. For an
+ * entry with the contiguous bit, this is the size of the block.
  *
  * Return: bytes, or 0 if perf does not show the size
  */
@@ -119,7 +119,7 @@ static inline long folio_statistic(unsigned int pages, const char *name)
  * @path: the file; each of its lines has a name, a colon and a number of KiB
  * @name: the name of the line
  *
- * The test fails if the file has no such line.
+ * The test fails if the file has no line with this name.
  *
  * Return: pages
  */
@@ -187,9 +187,9 @@ static inline unsigned long swapped_out(const struct memory *m)
 
 /*
  * Keep this process and its children on the current CPU. Each CPU has a list of
- * freed pages, and takes pages from this list first. Each CPU also has a list
- * of pages that will move to another LRU list. madvise() empties this list only
- * for the CPU on which it runs. Returns true on success.
+ * freed pages. An allocation on this CPU takes pages from this list first. Each
+ * CPU also has a list of pages that will move to another LRU list. madvise()
+ * empties this list only for the CPU on which it runs. Returns true on success.
  */
 static inline bool stay_on_cpu(void)
 {

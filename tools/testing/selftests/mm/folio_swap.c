@@ -2,12 +2,13 @@
 /*
  * Two processes have the same large folios in swap.
  *
- * Proves: a fault maps only pages that the process still has. If a process
- * dropped a page of a folio that is in swap, faults bring back the other pages
- * of the folio. The dropped page reads as zeros in this process, although
- * another process still has the page in swap. This holds if the folio is only
- * in swap, and also if the other process has brought it back into memory. The
- * other process keeps its pages, and all swap slots are free again at the end.
+ * Proves: a fault maps only pages that the faulting process still has. If a
+ * folio is in swap and a process drops a page of the folio, faults of this
+ * process bring back the other pages. The dropped page reads as zeros in this
+ * process, although another process still has the page. All this holds if the
+ * folio is only in swap, and also if the other process has brought the folio
+ * back into memory. The other process keeps its pages, and all swap slots are
+ * free again at the end.
  *
  *	parent	| swap | swap | swap | swap |
  *	child	| swap | swap | none | swap |
@@ -79,7 +80,7 @@ FIXTURE_TEARDOWN(folio_swap)
 }
 
 /*
- * In a child: drop a page, read all other pages, and then read the dropped
+ * The child drops a page, reads all other pages, and then reads the dropped
  * page. Returns 0 if each page has the right content. An alarm kills the child
  * if a fault never ends.
  */
@@ -124,7 +125,7 @@ static int let_go(int go[2], pid_t child)
 
 /*
  * Unmap the memory, and check that all its swap slots are free. Kernels before
- * 6.15 may keep free slots for a CPU, and count these slots as used.
+ * 6.15 may keep free slots in a per-CPU cache, and count these slots as used.
  */
 static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swap) * self)
 {
@@ -135,10 +136,10 @@ static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swa
 
 /*
  * The folio is only in swap. The parent keeps one page of it, and the child
- * keeps all other pages. So exactly one process uses each swap slot. The child
- * reads all pages that it kept. The kernel must not bring back the whole folio
- * for such a read, because the fault would then never end. The parent still has
- * its page.
+ * keeps all other pages. So each swap slot belongs to exactly one process. The
+ * child reads all pages that it kept. The kernel must not bring back the whole
+ * folio for such a read, because the fault would then never end. The parent
+ * still has its page.
  */
 TEST_F(folio_swap, one_page_elsewhere)
 {
@@ -165,7 +166,7 @@ TEST_F(folio_swap, one_page_elsewhere)
  * The parent brings the whole folio back, while a child waits. Then the child
  * drops a page, and maps the other pages one by one. Each of these faults maps
  * one page, and frees the swap slot of this page. If two processes have a folio
- * in swap, Linux 6.12 brings its pages back one by one.
+ * in swap, Linux 6.12 brings the pages of the folio back one by one.
  */
 TEST_F(folio_swap, whole_folio_elsewhere)
 {

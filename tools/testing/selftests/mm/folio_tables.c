@@ -15,9 +15,9 @@
  * would not act on the second folio. A fault must map the whole folio, even
  * though the folio ends or begins exactly at the end of a table.
  *
- * Does not prove: what happens within one table (folio_advice,
- * folio_permission, folio_move), or to a folio that lies in both tables
- * (folio_fork, folio_edge).
+ * Does not prove: the effect of a call within one table (folio_advice,
+ * folio_permission, folio_move), or on a folio that two tables map (folio_fork,
+ * folio_edge).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_tables
  */
@@ -318,11 +318,11 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 }
 
 /*
- * MADV_DONTNEED drops the single pages of many tables: more pages than the
- * kernel frees at once. So the kernel frees pages when it is in the middle of a
- * table, and later checks again whether this table is empty. After the call,
- * either all tables are gone or no table is gone. All pages read as zeros and
- * can be written to.
+ * MADV_DONTNEED drops the single pages that many tables map. There are more
+ * such pages than the kernel frees at once. So the kernel has to free pages in
+ * the middle of a table, and later checks again whether this table is empty.
+ * After the call, either all tables are gone or no table is gone. All pages
+ * read as zeros and can be written to.
  */
 TEST_F(folio_tables, dontneed_of_many_tables)
 {

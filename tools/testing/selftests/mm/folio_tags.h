@@ -10,7 +10,7 @@
 
 #include "folio_util.h"
 
-/* This many bytes of memory have one tag. */
+/* The number of bytes of memory that share one tag. */
 #define GRANULE 16
 
 #ifdef __aarch64__
@@ -67,10 +67,11 @@ static inline void set_tags(char *at, size_t size, unsigned int tag)
  * quiet_begin() - keep warnings of a known issue away from the console
  * @known: whether the kernel has the issue
  *
- * A warning on the console fails the test. A kernel with the issue warns once
- * per boot, in addition to the effect that the test sees. This warning goes
- * only to the kernel's log. A kernel without the issue must not warn.
- * quiet_end() shows all messages again, and so does the end of the program.
+ * A warning on the console fails the test. A kernel with the known issue warns
+ * once per boot, and the test also sees another effect of the issue. After
+ * quiet_begin() this warning goes only to the kernel's log, and not to the
+ * console. A kernel without the issue must not warn. quiet_end() and the end of
+ * the program let all messages appear on the console again.
  */
 static inline void quiet_begin(bool known)
 {

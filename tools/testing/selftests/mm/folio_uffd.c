@@ -4,11 +4,11 @@
  *
  * Proves: if one page of a folded block is protected, the kernel unfolds the
  * block, and only a write to this page traps. The page keeps its protection in
- * swap and after migration. A page of a shared file also keeps it when the page
- * is unmapped and a fault maps it again. UFFDIO_WRITEPROTECT can remove the
- * protection. mremap() to an address without userfaultfd removes the protection
- * too. A child inherits the protection only if the monitor asked for fork
- * events.
+ * swap and after migration. A page of a shared file also keeps its protection
+ * when the page is unmapped and a fault maps the page again.
+ * UFFDIO_WRITEPROTECT can remove the protection. mremap() to an address without
+ * userfaultfd removes the protection too. A child inherits the protection only
+ * if the monitor asked for fork events.
  *
  * Does not prove: that the events have the right content (uffd-unit-tests
  * checks this).
@@ -78,8 +78,9 @@ static void *write_byte(void *address)
 }
 
 /*
- * Write to a page in another thread. Returns whether the write trapped. In this
- * case the function also removes the protection, and the write continues.
+ * Write to a page in another thread. Returns whether the write trapped. If the
+ * write trapped, the function also removes the protection, and the write
+ * continues.
  */
 static bool traps(int uffd, char *at)
 {
@@ -169,9 +170,9 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 }
 
 /*
- * All pages are protected, and then unprotected. The kernel gives a private
- * mapping its write permission back in the same call, because all pages belong
- * only to this process. So no write costs a fault.
+ * All pages are protected, and then unprotected. In a private mapping, the call
+ * that removes the protection also makes the entries writable again, because
+ * all pages belong only to this process. So no write costs a fault.
  */
 TEST_F(folio_uffd, unprotect_gives_write_back)
 {
@@ -192,11 +193,11 @@ TEST_F(folio_uffd, unprotect_gives_write_back)
 }
 
 /*
- * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
- * first round one page is protected, and in the second round all pages except
- * one are protected. No page gets or loses protection in swap, or when it is
- * read back. The second round needs fresh folios: pages that come back from
- * swap are single pages, which reclaim handles one by one.
+ * [contpte 198] [bug B26] Two folios are swapped out and read back, in two
+ * rounds. In the first round one page is protected. In the second round all
+ * pages except one are protected. No page gets or loses protection in swap, or
+ * when it is read back. The second round needs fresh folios: pages that come
+ * back from swap are single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
@@ -239,10 +240,10 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 }
 
 /*
- * Check memory in which no page is mapped. Before, a run of pages was
- * protected, which begins in the middle of the first block and is as long as a
- * block. If @markers is set, each page of this run has a marker, and is
- * protected again when a fault maps it. Otherwise no page is protected.
+ * Check memory in which no page is mapped. The caller has protected as many
+ * consecutive pages as a block has, from the middle of the first block on. If
+ * @markers is set, each of these pages has a marker, and is protected again
+ * when a fault maps it. Otherwise no page is protected.
  */
 static void check_markers(struct __test_metadata *_metadata, const struct memory *m, bool markers)
 {
@@ -390,7 +391,7 @@ struct forked {
 };
 
 /*
- * fork() waits until this thread reads its event. Each trapped write waits
+ * fork() waits until this thread reads the fork event. Each trapped write waits
  * until this thread removes the protection.
  */
 static void *listen_to_child(void *argument)
@@ -427,9 +428,9 @@ static void *listen_to_child(void *argument)
 }
 
 /*
- * Called in a child before it touches any page: check that fork() copied all
- * entries, then write to each page. Returns 0, or the number of the check that
- * failed.
+ * A child calls this function before it touches any page. The function checks
+ * that fork() copied all entries, and then writes to each page. Returns 0, or
+ * the number of the check that failed.
  */
 static int look_and_write(const struct memory *m, const unsigned long *frames, unsigned int page)
 {
@@ -454,10 +455,11 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 
 /*
  * [contpte 176, 177, 179] The monitor asks for fork events, and one page is
- * protected. fork() then copies all entries, also in a shared file. So
- * the child has these entries before it touches any page, and Rss counts their
- * pages. The page is protected in the child too, so exactly one write by the
- * child traps. In shared memory, the parent's other entries stay writable.
+ * protected. fork() then copies all entries, including the entries of a shared
+ * file. So the child has these entries before it touches any page, and Rss
+ * counts their pages. The page is protected in the child too, so exactly one
+ * write by the child traps. In shared memory, the parent's other entries stay
+ * writable.
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 {
@@ -477,8 +479,8 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 		SKIP(return, "userfaultfd has no fork events");
 	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
 	/*
-	 * Closing the first userfaultfd left all entries read-only. So write to
-	 * each page.
+	 * After the first userfaultfd was closed, all entries were read-only.
+	 * So write to each page.
 	 */
 	for (unsigned int i = 0; i < m->pages; i++) {
 		m->at[bytes(i)] = pattern(i);

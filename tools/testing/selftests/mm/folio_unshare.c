@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device takes a read-only long-term pin of memory. Before it pins a page,
- * the kernel replaces the page if the next write by the process would copy it.
- * A page that userfaultfd protects must stay protected.
+ * A device takes a read-only long-term pin of memory. If the next write by the
+ * process would copy a page, the kernel replaces this page before the pin. A
+ * page that userfaultfd protects must stay protected.
  *
- * Proves: after the pin, exactly the protected pages are protected, the content
- * is the same, and a write to each protected page traps.
+ * Proves: after the pin, the same pages are protected as before, the content is
+ * the same, and a write to each protected page traps.
  *
  * How: gup_test pins the memory. Before the pin, the memory maps the zero page,
  * the huge zero page, or folios that a child shares. Half of the memory is
- * protected. If it maps the huge zero page, all of it is protected, so that one
- * PMD still maps this page.
+ * protected. If the memory maps the huge zero page, all of the memory is
+ * protected, so that one PMD still maps the huge zero page.
  *
- * Does not prove: that the pin sees the pages of the process (folio_reuse tests
- * this).
+ * Does not prove: that the device sees the same pages as the process
+ * (folio_reuse tests this).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_unshare
  */
@@ -111,9 +111,10 @@ FIXTURE_TEARDOWN(folio_unshare)
 }
 
 /*
- * The pin covers all pages. If the memory maps the huge zero page, all of it is
- * protected, otherwise only its first half. Each page gets its own frame, and
- * the protected pages stay protected.
+ * The pin covers all pages. If the memory maps the huge zero page, all of the
+ * memory is protected. Otherwise only the first half of the memory is
+ * protected. Each page gets its own frame, and the protected pages stay
+ * protected.
  *
  * Known issue 32: the kernel replaces the huge zero page by a huge page that is
  * not protected, so all pages lose the protection.

@@ -59,7 +59,7 @@
  *
  * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K or 64K. Other
  * architectures have no contiguous bit. There the function returns the number
- * of pages in 64K, so that the tests can still check content.
+ * of pages in 64K, so that the tests can still check the content of pages.
  */
 static inline unsigned int cont_ptes(void)
 {
@@ -169,9 +169,9 @@ static void folio_end_with_parent(void)
 }
 
 /*
- * The first process of a test program saves all settings. It restores them when
- * it ends, even if SIGINT, SIGTERM or SIGHUP ends it. The cases run in child
- * processes, which may change the settings.
+ * The first process of a test program saves all settings. This process restores
+ * the settings when it ends, even if SIGINT, SIGTERM or SIGHUP ends it. The
+ * cases run in child processes, which may change the settings.
  */
 static __attribute__((constructor)) void folio_settings_save(void)
 {
@@ -224,7 +224,7 @@ static inline const char *folio_settings(int order)
 		settings.shmem_hugepages[i].enabled = on ? SHMEM_ALWAYS : SHMEM_NEVER;
 	}
 	thp_write_settings(&settings);
-	/* NUMA balancing would change entries and cause faults. */
+	/* Switch off NUMA balancing: it changes entries and causes faults. */
 	write_text(FOLIO_NUMA, "0");
 	/* Let a fault on a file map a whole block, which may exceed 64 KiB. */
 	snprintf(around, sizeof(around), "%zu", cont_ptes() * psize());
@@ -266,7 +266,7 @@ static inline unsigned char pattern(unsigned int page)
 	return 1 + page % 251;
 }
 
-/* Read one byte. The compiler cannot drop the access. */
+/* Read one byte. The compiler cannot remove this read. */
 static inline char read_byte(const char *address)
 {
 	char value = *address;
@@ -301,8 +301,8 @@ static inline bool pagemap_has(const char *address, uint64_t bit)
 #define FOLIO_TAIL BIT_ULL(16)
 
 /*
- * Whether a folio of the memory's order begins at @page. An aligned part of this
- * size in a larger folio counts too.
+ * Whether a folio of order m->order begins at @page. An aligned part of a
+ * larger folio counts too if the part has this order.
  */
 static inline bool is_folio(const struct memory *m, unsigned int page)
 {
@@ -351,8 +351,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 		unlink(name);
 	}
 	/*
-	 * An XFS file is one page longer than its folios, because of known
-	 * issue 9.
+	 * Make an XFS file one page longer than the folios in it, because of
+	 * known issue 9.
 	 */
 	if (fd < 0 || ftruncate(fd, bytes(kind == XFS ? pages + 1 : pages)))
 		return -1;
@@ -477,9 +477,9 @@ static inline long faults(void)
  * @before: is set to the number of faults so far
  *
  * After fork(), writes to memory outside the test's memory cause faults too.
- * getrusage() and this function write to the stack, and the kernel writes to
- * the area of restartable sequences when the thread runs again after a wait.
- * This function causes these faults before it counts.
+ * getrusage() and this function write to the stack. When the thread runs again
+ * after a wait, the kernel writes to the area of restartable sequences. This
+ * function causes all these faults before it counts.
  */
 static inline void faults_begin(long *before)
 {
@@ -583,8 +583,8 @@ static inline bool have_swap(void)
 /*
  * swaps_large() - whether large folios go to swap without a split
  *
- * This needs CONFIG_THP_SWAP. On arm64 this option requires pages of 4K.
- * Without this option the kernel splits a folio before it swaps the folio out.
+ * This needs CONFIG_THP_SWAP, which requires pages of 4K on arm64. Without
+ * CONFIG_THP_SWAP the kernel splits a folio before it swaps the folio out.
  */
 static inline bool swaps_large(void)
 {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: random sequences of calls by several processes with memory in
- * large folios, and a model that knows after each step what every process must
- * see.
+ * folio_walk makes random sequences of calls. Several processes with memory in
+ * large folios make these calls. A model knows after each step what every
+ * process must see.
  *
- * One such sequence is called a life. A life is some hundred random calls from
+ * One such sequence is called a life. A life is several hundred random calls by
  * up to four processes: map, fork, move, protect, page out, split, migrate,
  * pin, register with userfaultfd, truncate and so on. After each step the
  * program checks content, signals, pagemap, smaps, and the kernel's log against
- * the model. If a check fails, the program shortens the sequence, and prints it
- * in words and as a C program.
+ * the model. If a check fails, the program shortens the sequence, and prints
+ * the shorter sequence in words and as a C program.
  *
  * The program does not check which folios the kernel allocates, swaps out or
  * merges. Documentation/mmcheck/walk.rst has the rules.
  *
- * Run it as root: folio_walk --seconds 60 begins with a random seed. Without
- * options it runs a fixed number of lives from three fixed seeds.
+ * Run folio_walk as root. The command folio_walk --seconds 60 begins with a
+ * random seed. Without options, folio_walk runs a fixed number of lives from
+ * three fixed seeds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -119,8 +120,8 @@ static void list_calls(void)
 }
 
 /*
- * Print the calls that the walk does not use. The output must name them even if
- * all lives pass.
+ * Print the calls that the walk does not use. The output must name these calls
+ * even if all lives pass.
  */
 static void print_left_out(void)
 {

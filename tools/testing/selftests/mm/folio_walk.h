@@ -28,7 +28,8 @@
 #define WALK_PINS 4
 #define WALK_ARENA 0x1000000000UL
 /*
- * How many words of each page the walk writes and checks; see walk_word_at().
+ * The number of words that folio_walk writes and checks in each page; see
+ * walk_word_at().
  */
 #define WALK_WORDS 8
 
@@ -76,8 +77,8 @@ struct walk_object {
 };
 
 /*
- * One step with all its arguments, so that the removal of other steps does not
- * change it.
+ * One step. It contains all arguments of its call, so the step stays the same
+ * if other steps are removed.
  */
 struct walk_step {
 	uint16_t call;
@@ -191,7 +192,10 @@ struct walk_call {
 	const char *code;
 };
 
-/* Flags of a call: conditions for each page of its range. */
+/*
+ * Flags of a call. Most flags are conditions for each page in the range of the
+ * call.
+ */
 enum walk_call_flags {
 	MAPPED = 1 << 0,	/* mapped; a call with neither MAPPED nor ANY has no range */
 	ANY = 1 << 1,		/* a range, and its pages may be unmapped */

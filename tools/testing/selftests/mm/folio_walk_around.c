@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: checks that compare the state before a step with the state after
- * it: the statistics of folios that migrate, and the pages that a fault maps
- * around a page of a file.
+ * This part of folio_walk compares the state before a step with the state after
+ * the step. It checks the statistics of folios that migrate. It also checks how
+ * many neighbouring pages a fault on a page of a file maps.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static bool only_whole_folios(const struct walk_step *s)
 	return large;
 }
 
-/* Whether the pages of the window are in the page cache, and none is under writeback. */
+/* Whether all pages of a range of the file are in the page cache, and none is under writeback. */
 static bool cached(const struct walk_object *o, uint32_t off, uint32_t len)
 {
 	uint64_t range[2] = { in_bytes(off), in_bytes(len) }, got[5] = {};
@@ -100,8 +100,8 @@ static bool cached(const struct walk_object *o, uint32_t off, uint32_t len)
 }
 
 /*
- * Whether the step reads a page of a file, and all entries of the page table
- * are empty.
+ * Whether the step reads a page of a file, and the page table for this page has
+ * only empty entries.
  */
 static bool first_fault(const struct walk_step *s)
 {
@@ -126,7 +126,7 @@ static bool first_fault(const struct walk_step *s)
 	       cached(&walk->object[p->obj], page_of(s->proc, window)->off, window_pages);
 }
 
-/* Whether to call walk_after() after the step. */
+/* Returns whether the caller must call walk_after() after the step. */
 bool walk_before(const struct walk_step *s)
 {
 	const struct walk_call *c = &walk_calls[s->call];
@@ -156,13 +156,13 @@ static uint32_t mapped_in_window(int proc)
 }
 
 /*
- * transhuge.rst: nr_anon_partially_mapped counts partially mapped folios. A
- * migration of fully mapped folios makes no partially mapped folio. (Known
- * issue 8.)
+ * transhuge.rst says that nr_anon_partially_mapped counts partially mapped
+ * folios. A migration of fully mapped folios makes no partially mapped folio.
+ * (Known issue 8.)
  *
- * The kernel maps the cached pages around a fault (do_fault_around()). If the
- * first fault maps one page, and a second fault maps all others, the first
- * fault was wrong. (Known issue 9.)
+ * A fault also maps the cached pages around the faulting page
+ * (do_fault_around()). If the first fault maps one page, and a second fault
+ * maps all other pages, the first fault was wrong. (Known issue 9.)
  */
 void walk_after(const struct walk_step *s, long result)
 {

@@ -78,8 +78,9 @@ static void draw_object(struct walk_step *s)
 
 	s->obj = walk_below(WALK_OBJECTS);
 	/*
-	 * In most steps, folios of the file are aligned to blocks of the page
-	 * table.
+	 * In many steps, the address and the offset in the file have the same
+	 * position within a block. Then folios of the file are aligned to
+	 * blocks of the page table.
 	 */
 	s->off = walk_below(4) ? s->at % walk->cont : 0;
 	s->off += walk_below(2) ? walk_below(WALK_OBJ_PAGES / walk->cont) * walk->cont :
@@ -107,7 +108,7 @@ static void model_map_file(const struct walk_step *s, long result)
 
 	(void)result;
 	place(s, (struct walk_page){ .kind = kind, .prot = s->prot, .obj = s->obj });
-	/* mmap(2), MAP_POPULATE: writable private pages are copied at once. */
+	/* mmap(2), MAP_POPULATE: the call copies writable private pages. */
 	if (kind != PRIVATE || !(s->x & 1) || !(s->prot & PROT_WRITE))
 		return;
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
@@ -162,8 +163,8 @@ static void model_mprotect(const struct walk_step *s, long result)
 }
 
 /*
- * Draw a destination. Half of the destinations have the same offset in a block
- * or table as the source.
+ * Draw a destination. Half of the destinations have the same position in a
+ * block or page table as the source.
  */
 static void draw_mremap(struct walk_step *s)
 {
@@ -199,11 +200,11 @@ static bool beside_uffd(const struct walk_step *s)
 }
 
 /*
- * A child inherits a moved MADV_WIPEONFORK mapping with its offset, but without
- * its pages: known issue 30. Linux 7.3 expects that the offset of a mapping
- * without pages equals its address. If this is not so, the kernel warns when it
- * merges the mapping. In a kernel without this issue, or with STRICT=1, the
- * walk makes these calls too.
+ * Known issue 30: if a mapping with MADV_WIPEONFORK was moved, a child inherits
+ * the mapping with its old offset, but without its pages. Linux 7.3 expects
+ * that the offset of a mapping without pages equals its address. If this is not
+ * so, the kernel warns when it merges the mapping. In a kernel without this
+ * issue, or with STRICT=1, the walk makes these calls too.
  */
 static bool valid_wipe(const struct walk_step *s)
 {
@@ -250,9 +251,10 @@ static bool valid_mremap(const struct walk_step *s)
 }
 
 /*
- * mremap(2): entries move with their state. userfaultfd(2): without
- * UFFD_FEATURE_EVENT_REMAP the new place is not registered. MREMAP_DONTUNMAP
- * leaves an empty mapping, which stays registered.
+ * mremap(2): the entries move and keep their state. userfaultfd(2): without
+ * UFFD_FEATURE_EVENT_REMAP the new address range is not registered.
+ * MREMAP_DONTUNMAP leaves an empty mapping at the old addresses. This mapping
+ * stays registered.
  */
 static void model_mremap(const struct walk_step *s, long result)
 {
@@ -313,7 +315,8 @@ static void model_zap(const struct walk_step *s, long result)
 
 /*
  * Whether another process has a copy of this page because of a fork(). Such a
- * copy has the same value, and no other page has this value.
+ * copy has the same value as this page. Pages that another step wrote have
+ * other values.
  */
 static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: checks that the driver makes from outside a worker: pagemap, the
- * kernel's log, and mm_audit. Reading pagemap changes nothing, so swapped pages
- * stay in swap.
+ * The driver of folio_walk makes these checks from outside a worker. It checks
+ * pagemap, the kernel's log, and mm_audit. Reading pagemap changes nothing, so
+ * swapped pages stay in swap.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -60,9 +60,9 @@ bool walk_has(int issue)
  * walk_known() - the walk has met exactly what a known issue predicts
  * @issue: its number in KNOWN_ISSUES.md
  *
- * Return: whether this kernel has the issue. If it has the issue, the caller
- * must not report a failure. A program that was built outside a kernel tree has
- * no list of issues, and assumes that the kernel has the issue.
+ * Return: true if this kernel has the issue, and STRICT=1 is not set. The
+ * caller must then not report a failure. A program that was built outside a
+ * kernel tree has no list of issues, and assumes that the kernel has the issue.
  */
 bool walk_known(int issue)
 {
@@ -125,8 +125,8 @@ bool walk_entries(int proc, uint32_t at, uint32_t len, uint64_t *entries)
 
 /*
  * Check one entry of pagemap. Documentation/admin-guide/mm/pagemap.rst
- * describes the bits, and each rule names its man page. Returns the broken
- * rule.
+ * describes the bits. The comments name the man pages from which the rules
+ * come. Returns the broken rule.
  */
 static const char *broken(struct walk_page *p, uint64_t e)
 {
@@ -304,9 +304,9 @@ static void check_everywhere(uint32_t at, uint32_t len)
 }
 
 /*
- * Check the pages that the step touched, and a random range of a random
- * process. A read of a page changes its state, so most steps are checked only
- * by pagemap.
+ * Check the pages that the step touched, and a random range of pages. A read of
+ * a page changes the state of the page, so after most steps the pages are
+ * checked only by means of pagemap.
  */
 void walk_check_step(const struct walk_step *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* folio_walk: the table rows for calls on files, as a part of folio_walk_calls.c. */
+/* folio_walk_calls.c includes this part, which has the functions for calls on files. */
 #ifndef FOLIO_WALK_FILE_H
 #define FOLIO_WALK_FILE_H
 
-/* Draw a range of a file. */
+/* Choose a random range of a file. */
 static void draw_file(struct walk_step *s)
 {
 	s->len = 1 + walk_below(3 * walk->cont);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: run one life, which is a random sequence of steps that begins
- * with fresh processes, and search for a shorter life that fails in the same
- * way.
+ * folio_walk: run one life, and search for a shorter life that fails in the
+ * same way. A life is a random sequence of steps that begins with fresh
+ * processes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -150,7 +150,7 @@ bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uin
 static uint64_t shrink_seed;
 static char shrink_rule[40];
 
-/* Whether these steps still fail in the same way, in one of @tries lives. */
+/* Whether these steps still fail in the same way in at least one of @tries lives. */
 static bool still(const struct walk_step *steps, uint32_t nr, unsigned int tries)
 {
 	while (tries--)
@@ -169,8 +169,9 @@ static time_t now(void)
 }
 
 /*
- * Remove the steps that the last life skipped. Otherwise the C program would
- * wait for a process that does not exist. Returns how many steps are left.
+ * Remove the steps that the last life skipped. Otherwise a C program that
+ * repeats the steps would wait for a process that does not exist. Returns how
+ * many steps are left.
  */
 static uint32_t without_skipped(struct walk_step *steps, uint32_t nr)
 {

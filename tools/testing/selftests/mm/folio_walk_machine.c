@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: which features this kernel has, and the settings that the walk
- * changes and restores.
+ * folio_walk: functions that find out which features this kernel has, and that
+ * change and restore settings.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -123,8 +123,8 @@ void walk_restore_settings(void)
 }
 
 /*
- * The settings at the start of a life (one random sequence of steps). They
- * depend only on its seed.
+ * Write the settings for the start of a life (one random sequence of steps).
+ * These settings depend only on the seed of the life.
  */
 void walk_first_settings(void)
 {
@@ -355,7 +355,10 @@ void walk_probe(void)
 	probe_hugetlb();
 }
 
-/* The names of missing features that a call needs, for --list. */
+/*
+ * Returns the name of the first missing feature that a call needs, or NULL.
+ * --list prints this name.
+ */
 const char *walk_missing(uint32_t needs)
 {
 	static const char * const names[] = {

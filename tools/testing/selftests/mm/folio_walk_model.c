@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * folio_walk: what each page of each process must contain, and how the walk
- * chooses the calls at random. Each rule names the document that promises it.
+ * chooses the calls at random. The comment on each rule names the document that
+ * promises this behaviour.
  */
 #include <signal.h>
 #include <string.h>
@@ -16,7 +17,7 @@ void walk_seed(uint64_t seed)
 	state = seed;
 }
 
-/* splitmix64: the same walk for the same seed on each machine. */
+/* splitmix64: the same seed gives the same walk on each machine. */
 uint64_t walk_random(void)
 {
 	uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
@@ -44,7 +45,7 @@ uint64_t m_val(const struct walk_page *p)
 }
 
 /*
- * Whether the page lies after the end of the file: mmap(2), SIGBUS. A
+ * Whether the page lies after the end of the file (see SIGBUS in mmap(2)). A
  * truncation also drops private copies of such pages.
  */
 bool m_beyond(const struct walk_page *p)
@@ -78,8 +79,8 @@ int m_signal(const struct walk_page *p, bool write)
 }
 
 /*
- * Model a write that succeeds. In the asynchronous mode such a write removes
- * the protection: userfaultfd(2).
+ * Change the model for a write that succeeds. In the asynchronous mode such a
+ * write removes the protection: userfaultfd(2).
  */
 void m_write(struct walk_page *p, uint64_t val)
 {
@@ -112,8 +113,8 @@ void m_zap(struct walk_page *p)
 
 /*
  * madvise(2), MADV_DONTNEED: the page shows zeros or the file again.
- * ioctl_userfaultfd(2): the protection of a page of a file stays when its entry
- * is removed.
+ * ioctl_userfaultfd(2): a page of a file stays protected when the entry of this
+ * page is removed.
  */
 void m_drop(struct walk_page *p)
 {
@@ -124,8 +125,8 @@ void m_drop(struct walk_page *p)
 }
 
 /*
- * soft-dirty.rst: a page that was written to since the bits were cleared is
- * soft-dirty. Known issue 31: KSM drops the bit.
+ * soft-dirty.rst: a page is soft-dirty if it was written to after the bits were
+ * last cleared. Known issue 31: KSM drops the bit.
  */
 bool m_soft_dirty(const struct walk_page *p)
 {
@@ -257,8 +258,8 @@ bool walk_fits(const struct walk_step *s)
 }
 
 /*
- * A size that the kernel treats specially: a page, a block, a folio, a page
- * table.
+ * A number of pages that the kernel treats specially: one page, or the pages of
+ * a block, of a folio or of a page table.
  */
 static uint32_t special_size(void)
 {
@@ -338,7 +339,7 @@ static uint32_t draw_length(uint32_t at, bool shorter)
 	return len < WALK_PAGES - at ? len : WALK_PAGES - at;
 }
 
-/* Draw a range, and shorten it so that it ends before the first page that does not fit. */
+/* Choose a random range, and shorten it so that it ends before the first page that does not fit. */
 static void draw_range(struct walk_step *s, uint32_t flags)
 {
 	uint32_t tries, i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* folio_walk: the parts of a reproducer that do not depend on the sequence. */
+/* folio_walk: the C code that is the same in all generated reproducers. */
 #ifndef FOLIO_WALK_PRELUDE_H
 #define FOLIO_WALK_PRELUDE_H
 

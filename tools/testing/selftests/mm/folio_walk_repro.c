@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: print a sequence of steps in words, or as a C program. The
- * program needs no header of this project: gcc -static program.c.
+ * folio_walk: print a sequence of steps in words, or as a C program. The C
+ * program needs no header of this project, and is compiled with gcc -static
+ * program.c.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -18,7 +19,7 @@ void walk_print_words(const struct walk_step *steps, uint32_t nr)
 		printf("#   %u: %s\n", i, walk_words(&steps[i], words, sizeof(words)));
 }
 
-/* One step in C: the template of the call, with its arguments. */
+/* Print one step in C: insert the arguments of the step into the template of the call. */
 static void print_call(FILE *out, const struct walk_step *s)
 {
 	const struct walk_call *c = &walk_calls[s->call];
@@ -77,8 +78,8 @@ static void print_call(FILE *out, const struct walk_step *s)
 }
 
 /*
- * The folio sizes that are allowed at the start of the sequence with this seed;
- * see walk_first_settings().
+ * Print the folio sizes that are allowed at the start of the sequence with this
+ * seed; see walk_first_settings().
  */
 static void print_settings(FILE *out, uint64_t seed)
 {

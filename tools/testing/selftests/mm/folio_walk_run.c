@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: how a worker makes the calls on mappings.
+ * A worker of folio_walk makes the calls on mappings with these functions.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -210,7 +210,7 @@ static void fill(uint64_t val, uint32_t pages)
 			       &(uint64_t){ walk_word(val + i, word) }, 8);
 }
 
-/* The next functions write the pages in parts that fit into the buffer. */
+/* Write the pages in parts that fit into the buffer. */
 long run_pwrite(const struct walk_step *s)
 {
 	uint32_t i, part;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * folio_walk: how a worker makes the calls. Each function returns a result or
- * -errno.
+ * A worker of folio_walk makes the calls with these functions. Each function
+ * returns a result or -errno.
  */
 #ifndef FOLIO_WALK_RUN_H
 #define FOLIO_WALK_RUN_H

@@ -34,8 +34,9 @@ static void drop(int *fd)
 }
 
 /*
- * Close the descriptors that a child inherits. They refer to the parent's
- * memory, and would keep its pins alive.
+ * Close the descriptors that a child inherits. These descriptors refer to the
+ * parent's memory. If the child kept them open, they would keep the parent's
+ * pins.
  */
 static void forget_descriptors(void)
 {
@@ -230,7 +231,7 @@ long run_uffd_protect(const struct walk_step *s)
 		-errno : 0;
 }
 
-/* Move pages to missing pages. Returns how many were moved. */
+/* Move pages to addresses where pages are missing. Returns how many pages moved. */
 long run_uffd_move(const struct walk_step *s)
 {
 	struct uffdio_move m = {
@@ -249,8 +250,8 @@ long run_uffd_move(const struct walk_step *s)
 }
 
 /*
- * Ask which pages were written to, and write-protect them again. Stores the
- * reported pages in the vector of the mailbox.
+ * Scan for pages that were written to, and write-protect them again. In the
+ * mailbox of this process, sets vec[] to 1 for each reported page.
  */
 long run_scan(const struct walk_step *s)
 {

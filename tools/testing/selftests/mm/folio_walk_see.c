@@ -3,8 +3,8 @@
  * folio_walk: which processes share which frames, and whether smaps, pagemap
  * and PAGEMAP_SCAN agree.
  *
- * Threads of the kernel (KSM, khugepaged) change entries at any time. So a
- * failure counts only if the check fails several times in a row.
+ * Kernel threads (KSM, khugepaged) may change entries at any time. So a failure
+ * counts only if the check fails several times in a row.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -137,7 +137,10 @@ static bool flag(const struct sums *m, const char *two)
 	return strstr(m->flags, two);
 }
 
-/* Remember a failure. It counts only if it happens several times in a row. */
+/*
+ * Remember a failure. The failure counts only if the check fails several times
+ * in a row.
+ */
 static bool refuse(const char *rule, const char *format, ...)
 {
 	va_list arguments;
@@ -150,8 +153,8 @@ static bool refuse(const char *rule, const char *format, ...)
 }
 
 /*
- * Compare one mapping of smaps with the model and with pagemap:
- * Documentation/filesystems/proc.rst.
+ * Compare one mapping in smaps with the model and with pagemap.
+ * Documentation/filesystems/proc.rst describes smaps.
  */
 static bool mapping_right(int proc, const struct sums *m, const uint64_t *entries,
 			  const uint8_t *zero)
@@ -254,7 +257,7 @@ static bool scan_right(int proc, const uint64_t *entries, uint8_t *zero)
 		zero[i] = !!(seen[i] & PAGE_IS_PFNZERO);
 		if (!(seen[i] & PAGE_IS_PRESENT) != !(entries[i] & PM_PRESENT) ||
 		    !(seen[i] & PAGE_IS_SWAPPED) != !(entries[i] & PM_SWAP) ||
-		    /* pagemap calls the huge zero page a file page, and PAGEMAP_SCAN does not. */
+		    /* pagemap calls the huge zero page a file page, but PAGEMAP_SCAN does not. */
 		    (entries[i] & PM_PRESENT && !zero[i] &&
 		     !(seen[i] & PAGE_IS_FILE) != !(entries[i] & PM_FILE)))
 			return refuse("scan-pagemap",

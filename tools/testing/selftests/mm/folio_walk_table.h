@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * folio_walk: one row for each call. The last column is the call in C: $a is
- * the address, $l the length, $b and $m the address and length of the
- * destination, $p the permissions, $f a file, $o the offset in this file, $v a
- * value, $n a number of pages, $x a number, $q another process.
+ * folio_walk: one row for each call. The last column is the call in C. In this
+ * column $a is the address, $l the length, $b and $m the address and length of
+ * the destination, $p the permissions, $f a file, $o the offset in this file,
+ * $v a value, $n a number of pages, $x a number, $q another process.
  */
 #define ADVICE(text, weight, needs, flags, advice, model, ...)				\
 	{ text, weight, needs, flags, advice, NULL, NULL, run_madvise, model,		\
@@ -13,7 +13,7 @@
 	  { __VA_ARGS__ }, "peer_madvise($q, $a, $l, $k);" }
 
 /*
- * Each page of the range must be mapped in the other process, and the kernel
+ * In the other process, each page of the range must be mapped, and the kernel
  * must be able to page it out.
  */
 static bool valid_peer(const struct walk_step *s)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: loads and stores of a worker, with the signals that they cause,
- * and the comparison with the model.
+ * This part of folio_walk makes the loads and stores of a worker, catches the
+ * signals that they cause, and compares the content with the model.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -167,8 +167,8 @@ void walk_check_content(uint32_t at, uint32_t len)
 		int want = m_signal(p, false), got;
 
 		/*
-		 * Most of the arena is empty, and signals are slow: read only a
-		 * few of the empty pages.
+		 * Most of the address range of the walk is empty, and signals
+		 * are slow: read only a few of the empty pages.
 		 */
 		if (m_unsure(p) || (p->kind == NOTHING && i % 32))
 			continue;

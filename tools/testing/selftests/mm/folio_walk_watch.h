@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* folio_walk: the rows of userfaultfd, PAGEMAP_SCAN and pins; a part of folio_walk_calls.c. */
+/*
+ * folio_walk: functions for the calls that use userfaultfd, PAGEMAP_SCAN or
+ * pins. folio_walk_calls.c includes this file.
+ */
 #ifndef FOLIO_WALK_WATCH_H
 #define FOLIO_WALK_WATCH_H
 
 /*
- * Do not protect pages after MADV_FREE: when the kernel frees them, they lose
- * the protection with their content. Known issue 31: a page that KSM merges
- * loses its protection by userfaultfd.
+ * Do not register pages after MADV_FREE. If the kernel frees such a page, the
+ * page loses its protection together with its content. Known issue 31: a page
+ * that KSM merges loses its protection by userfaultfd.
  */
 static bool valid_register(const struct walk_step *s)
 {
@@ -185,8 +188,8 @@ static void model_pin(const struct walk_step *s, long result)
 	(void)result;
 	walk->pins[s->proc] |= 1 << s->x;
 	/*
-	 * p->pfn is 0 until the next check of pagemap stores the frame of the
-	 * page there.
+	 * The next check of pagemap stores the frame of the page in p->pfn.
+	 * Until then p->pfn is 0.
 	 */
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		m_own(p);

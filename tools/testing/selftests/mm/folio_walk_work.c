@@ -57,8 +57,7 @@ void walk_worker(int me)
 	walk_me = me;
 	for (;;) {
 		/*
-		 * If the step is a fork, its run() changes walk_me in the
-		 * child.
+		 * If the step forks, run() changes walk_me in the child.
 		 */
 		struct walk_box *box = &walk->box[walk_me];
 		int before = walk_me;
@@ -121,7 +120,10 @@ static bool arrived(int proc)
 	return true;
 }
 
-/* Forget a worker that has ended, after its address space is gone. */
+/*
+ * Wait until a worker has ended and its address space is gone. Then forget the
+ * worker.
+ */
 void walk_gone(int proc)
 {
 	struct pollfd p = { .fd = pidfd[proc], .events = POLLIN };

@@ -8,7 +8,7 @@
  * without pages must equal its address.
  *
  * How: the parent maps pages, writes to them, and moves them to another address with mremap(). The
- * child cancels the advice, maps a page right after the mapping, and counts the mappings in
+ * child cancels MADV_WIPEONFORK, maps a page right after the mapping, and counts the mappings in
  * /proc/self/maps. As a control, the parent does not move the pages.
  *
  * Does not prove: that the child reads zeros (folio_fork.wipeonfork_part tests

@@ -7,8 +7,8 @@
  * migration and UFFDIO_COPY, and after a neighbouring page is unmapped or
  * poisoned.
  *
- * Does not prove: other properties of hugetlb (hugetlb-madvise and other tests
- * in this folder check them).
+ * Does not prove: other properties of hugetlb (see hugetlb-madvise and other
+ * tests in this folder).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_block
  */
@@ -51,8 +51,7 @@ FIXTURE_TEARDOWN(hugetlb_block)
 }
 
 /*
- * Check that each block except for @gone is mapped as one block and has its
- * content.
+ * Check that each block except for block @gone is folded and has its content.
  */
 static void check(struct __test_metadata *_metadata, char *memory, int gone)
 {
@@ -101,10 +100,10 @@ static int write_and_look(char *at)
 }
 
 /*
- * Free pages with the values of page->index that @index selects. Then fork a
- * child, whose page tables use some of these pages. Repeat this until a child
- * exits with status @sought, but at most USED_TRIES times. Returns the last
- * exit status.
+ * Call used_free(), which frees pages with the page->index that @index selects.
+ * Then fork a child, whose page tables use some of these pages. Do this at most
+ * USED_TRIES times, and stop when a child exits with status @sought. Returns
+ * the last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -129,8 +128,9 @@ static int child_writes(char *at, enum used_index index, int sought)
 /*
  * [contpte 211] A child writes to two of the four blocks, and then the parent
  * writes to each page. Each process sees only its own writes, and the parent's
- * blocks stay folded. Known issue 10: the child has no page if the memory of
- * its page table had a page->index other than 0 before.
+ * blocks stay folded. Known issue 10: fork() does not map the blocks in the
+ * child if the child's page table is in a page that had a page->index other
+ * than 0 before.
  */
 TEST_F(hugetlb_block, fork_and_write)
 {
@@ -227,8 +227,8 @@ TEST_F(hugetlb_block, uffd_copy)
 }
 
 /*
- * The kernel may send SIGBUS not only at an access, but also when it poisons a
- * page.
+ * The kernel sends SIGBUS when the process accesses a poisoned page. The
+ * kernel may also send SIGBUS at the time when it poisons the page.
  */
 static void on_poison(int number)
 {
@@ -238,8 +238,8 @@ static void on_poison(int number)
 /*
  * [contpte 211] One of the four blocks is poisoned. An access to any of its
  * pages raises SIGBUS. The other blocks stay folded and keep their content. The
- * case runs only in the virtual machine, since the machine cannot use the bad
- * frame afterwards.
+ * case runs only in the virtual machine, because the bad frame cannot be used
+ * afterwards.
  */
 TEST_F(hugetlb_block, poison_one)
 {
@@ -260,10 +260,10 @@ TEST_F(hugetlb_block, poison_one)
 }
 
 /*
- * Each block migrates once. The statistics of transparent huge pages of the
- * same size do not count hugetlb pages, so these statistics do not change. A
- * kernel with known issue 27 counts one more folio after each move, and never
- * corrects this.
+ * Each block migrates once. The kernel has statistics of transparent huge pages
+ * of the same size. These statistics do not count hugetlb pages, so they do not
+ * change. A kernel with known issue 27 counts one more folio after each move,
+ * and the count stays too high.
  */
 TEST_F(hugetlb_block, migrate_not_counted)
 {

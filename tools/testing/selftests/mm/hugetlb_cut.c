@@ -2,7 +2,7 @@
 /*
  * Truncation of a hugetlb file with a private mapping.
  *
- * Proves: after ftruncate() an access to a page after the end of the file
+ * Proves: if ftruncate() shortens a file, an access to a page after the new end
  * raises SIGBUS. This holds even if a process has written to this page in a
  * private mapping.
  *
@@ -103,8 +103,8 @@ static void *write_and_drop(void *unused)
  * before this page. After that an access to the page raises SIGBUS. The case repeats this for two
  * seconds.
  *
- * Known issue 63: if the other thread takes page faults at the same time, the
- * page still exists.
+ * Known issue 63: if the other thread takes page faults at the same time, an
+ * access to the page sometimes still succeeds.
  */
 TEST_F(hugetlb_cut, last_page_is_gone)
 {

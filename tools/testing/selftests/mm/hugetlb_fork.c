@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A child of fork() gets hugetlb pages even if the memory of their page tables
- * had another use before.
+ * was used for something else before.
  *
  * Proves: MADV_DONTFORK keeps hugetlb memory from children, and MADV_DOFORK
- * undoes this. For each hugetlb size, a child of fork() gets the parent's page, and
- * smaps and pagemap count the page as private if one process maps it. The
- * earlier use of the page table's memory must not matter. It could matter
- * because struct ptdesc overlays struct page: fields that the kernel does not
- * set keep old values.
+ * undoes this. For each hugetlb size, a child of fork() gets the parent's page. If only one process
+ * maps a page, smaps and pagemap count the page as private. The earlier use of the page table's
+ * memory must not matter. It could matter because struct ptdesc overlays struct page: fields that
+ * the kernel does not set keep old values.
  *
  * How: after each call of madvise(), a child reports what it reads at the
  * address. As a control, the test makes the same calls for memory with small
@@ -94,8 +93,8 @@ static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
 	/*
-	 * This mmap() has replaced any older mapping and freed the page tables
-	 * of that mapping.
+	 * The mmap() above has replaced any older mapping, and has freed the
+	 * page tables of the older mapping.
 	 */
 	if (at != p->room || !used_free(&p->used, index))
 		return false;
@@ -230,8 +229,9 @@ static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int 
 
 /*
  * [mapped 45] A page that only this process maps is private in smaps and
- * exclusive in pagemap. Known issue 10: smaps and pagemap show it as shared if
- * the memory of its page table had a page->index other than 0 before.
+ * exclusive in pagemap. Known issue 10: smaps and pagemap show the page as
+ * shared if the memory of its page table previously had a page->index other
+ * than 0.
  */
 TEST_F(hugetlb_fork, counted_as_private)
 {
@@ -309,7 +309,10 @@ FIXTURE_TEARDOWN(hugetlb_dofork)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Returns the first byte that a child of fork() has at @at, NO_MEMORY, or 128 + a signal. */
+/*
+ * Fork a child. Returns the first byte that the child has at @at, NO_MEMORY if
+ * it has no memory there, or 128 plus the signal that ended the child.
+ */
 static int child_reads(char *at)
 {
 	unsigned char in_memory;
@@ -321,9 +324,10 @@ static int child_reads(char *at)
 }
 
 /*
- * Whether a child found the content of the memory. Known issue 10: if the
- * mapping is private, the child may lack its parent's page. Its read then finds
- * zeros or raises SIGBUS. The case counted_as_private reports this issue.
+ * Whether a child found the content of the memory. The function also accepts
+ * the effects of known issue 10: if the mapping is private, the child may lack
+ * its parent's page, and its read then finds zeros or raises SIGBUS. The case
+ * counted_as_private reports this issue.
  */
 static bool has_memory(int seen, bool private)
 {

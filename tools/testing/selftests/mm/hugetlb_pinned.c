@@ -3,11 +3,12 @@
  * A process drops a hugetlb page while a pipe still uses the page.
  *
  * Proves: after MADV_DONTNEED and munmap() such a page still counts as used. The process gets
- * another page only if the pool has one that is not reserved. Another mapping
- * gets the page that it reserved, and the number of reservations is right.
+ * another page only if the pool has a page that is not reserved. Another mapping gets the page that
+ * it reserved, and the number of reservations is right.
  *
- * How: vmsplice() puts the page into a pipe. The pool has exactly one page for each of two
- * mappings, or one more page. As a control, the test does the same with a page that is in no pipe.
+ * How: vmsplice() puts the page into a pipe. There are two mappings of one page each, and the pool
+ * has exactly two or three pages. As a control, the test does the same with a page that is in no
+ * pipe.
  *
  * Does not prove: anything about pages that a device or io_uring uses, or about
  * files of hugetlbfs.
@@ -116,8 +117,9 @@ FIXTURE_TEARDOWN(hugetlb_pinned)
  * the pool has a page that is not reserved. The other mapping gets the page that it reserved, and
  * then no reservation is left. The pipe keeps the content of the page.
  *
- * Known issue 66: the process gets the reserved page, and the other mapping gets SIGBUS. If both
- * mappings get a page, the number of reservations is too low by one.
+ * Known issue 66: the process gets the reserved page, and the other mapping gets SIGBUS. If the
+ * pool has a third page, both mappings get a page, and the number of reservations is too low by
+ * one.
  */
 TEST_F(hugetlb_pinned, reservation_of_other)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for hugetlb pages: the sizes on this machine, and pools that are
- * restored at the end.
+ * Helpers for hugetlb pages. They find the sizes of hugetlb pages on this
+ * machine, and change pools and restore them at the end.
  */
 #ifndef HUGETLB_POOL_H
 #define HUGETLB_POOL_H
 
 #include "folio_util.h"
 
-/* The largest number of sizes of hugetlb pages on one machine. */
+/* A machine has at most this many sizes of hugetlb pages. */
 #define HUGETLB_SIZES 8
 
 /*
- * The state of the pool of one size before the test. @used: the number of pages
- * that were in use or reserved. @before: the number of pages in the pool.
+ * The state of one pool before the test. Each size of hugetlb pages has its own
+ * pool. @used: the number of pages that were in use or reserved. @before: the
+ * number of pages in the pool.
  * @beyond: the number of pages by which the pool could grow on demand.
  */
 struct hugetlb_pool {
@@ -129,7 +130,7 @@ static inline const char *hugetlb_pool_have_just(struct hugetlb_pool *pool, size
 	return hugetlb_pool_left(pool) == (long)pages ? NULL : "another process uses the pool";
 }
 
-/* Restore the pool, if hugetlb_pool_have() found one. */
+/* Restore the pool, if hugetlb_pool_have() found a pool. */
 static inline void hugetlb_pool_restore(const struct hugetlb_pool *pool)
 {
 	if (!pool->folder[0])

@@ -2,15 +2,15 @@
 /*
  * Hugetlb pages that belong to one process, and pages that are reserved for it.
  *
- * Proves: punching a hole into a hugetlb file removes pages of the file. It does not remove pages
- * that a process wrote to in a private mapping. If mremap() moves a part of a private mapping, each
- * page of both parts keeps its reservation, and the reservations end with the mappings. If no huge
- * page is left, UFFDIO_COPY fails with ENOMEM.
+ * Proves: punching a hole into a hugetlb file removes pages of the file. The hole does not remove
+ * pages that a process wrote to in a private mapping. If mremap() moves a part of a private
+ * mapping, each page keeps its reservation, whether the page moves or stays. munmap() ends these
+ * reservations. If no huge page is left, UFFDIO_COPY fails with ENOMEM.
  *
  * How: each case has exactly the huge pages that it needs. As controls, the
- * test punches the same holes into a file with small pages. It also moves the
- * whole mapping, or a part of a shared mapping. Finally it calls UFFDIO_COPY
- * while a huge page is left, and for a page that exists.
+ * test punches the same holes into a file with small pages. Other controls move
+ * the whole mapping, or a part of a shared mapping. The last controls call
+ * UFFDIO_COPY while a huge page is left, or for a page that exists.
  *
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.
@@ -87,7 +87,7 @@ FIXTURE_SETUP(hugetlb_private)
 	self->pool.folder[0] = 0;
 	self->size = psize();
 	if (!variant->small) {
-		/* The private mapping reserves a page for each page of the file. */
+		/* The private mapping reserves one more huge page for each page of the file. */
 		self->size = hugetlb_size(0);
 		why = hugetlb_pool_have(&self->pool, self->size, 2 * FILE_PAGES);
 	}
@@ -237,8 +237,8 @@ FIXTURE_SETUP(hugetlb_moved)
 	self->room = MAP_FAILED;
 	self->size = hugetlb_size(0);
 	/*
-	 * With known issue 49 the machine would lack these huge pages until the
-	 * next boot.
+	 * A kernel with known issue 49 keeps these huge pages reserved until
+	 * the next boot.
 	 */
 	if (access("/tests/list", F_OK))
 		SKIP(return, "runs only in the virtual machine");
@@ -424,9 +424,9 @@ static int fill(FIXTURE_DATA(hugetlb_filled) * self)
 }
 
 /*
- * UFFDIO_COPY fills a missing page. It fails with EEXIST if the page exists, and with ENOMEM
- * if no huge page is left. The page is then still missing, and UFFDIO_COPY fills it when
- * there is a huge page again.
+ * UFFDIO_COPY fills a missing page. It fails with EEXIST if the page exists, and with ENOMEM if no
+ * huge page is left. After ENOMEM the page is still missing, and UFFDIO_COPY fills it when there is
+ * a huge page again.
  *
  * Known issue 50: for PMD-sized pages, UFFDIO_COPY fails with EEXIST if no huge page is left.
  */

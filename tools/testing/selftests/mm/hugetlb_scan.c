@@ -159,8 +159,8 @@ static int scan(FIXTURE_DATA(hugetlb_scan) * self, int *from, size_t limit, stru
 }
 
 /*
- * Scan until the end of the memory. Each scan begins where the last scan ended. Returns
- * 0 or -errno.
+ * Scan until the end of the memory. Each scan begins where the previous scan ended. Returns 0 or
+ * -errno.
  */
 static int scan_all(FIXTURE_DATA(hugetlb_scan) * self, size_t limit, struct found *found)
 {

@@ -3,9 +3,9 @@
  * Seals of memory files with huge pages, and mmap() of such files.
  *
  * Proves: a file with F_SEAL_EXEC keeps its executable mode bits. ftruncate() and fallocate() do
- * not shrink a file with F_SEAL_SHRINK. They do not enlarge a file with F_SEAL_GROW, and mmap()
- * does not enlarge it either. No call can punch a hole into a file with F_SEAL_WRITE. mmap() of a
- * file that is not open for writing does not change the size of the file.
+ * not shrink a file with F_SEAL_SHRINK. Neither these calls nor mmap() enlarges a file with
+ * F_SEAL_GROW. No call can punch a hole into a file with F_SEAL_WRITE. mmap() of a file that is not
+ * open for writing does not change the size of the file.
  *
  * How: each case makes the same calls for a hugetlb file and a shmem file, with and without the
  * seal.
@@ -121,7 +121,8 @@ static mode_t file_mode(FIXTURE_DATA(hugetlb_seal) * self)
 
 /*
  * fchmod() cannot make a file with MFD_NOEXEC_SEAL executable, but can change
- * other mode bits. Known issue 70: fchmod() can make a hugetlb file executable.
+ * other mode bits. Known issue 70: fchmod() can make a hugetlb file with this
+ * seal executable.
  */
 TEST_F(hugetlb_seal, not_executable)
 {
@@ -172,10 +173,11 @@ static int map_once(FIXTURE_DATA(hugetlb_seal) * self, const struct way *way, in
 /*
  * A mapping does not make a file larger if the file has F_SEAL_GROW, or if it
  * is not open for writing. Known issue 71: each writable mapping that is larger
- * than a hugetlb file enlarges the file. With the seal, a mapping that would
- * make the file larger may fail with EPERM. As controls, the mapping is as
- * large as the file, or read-only, or shared without a seal. The last control
- * makes a hugetlb file larger, but not a shmem file.
+ * than a hugetlb file enlarges the file. If the file has F_SEAL_GROW, a mapping
+ * that would make the file larger may fail with EPERM. In the controls, the
+ * mapping is as large as the file, or is read-only, or is a shared mapping of a
+ * file without a seal. The last control makes a hugetlb file larger, but not a
+ * shmem file.
  */
 TEST_F(hugetlb_seal, mapping_keeps_size)
 {

@@ -16,9 +16,8 @@
  *	begin                      at
  *	|  no table                |  table: one page                 |
  *
- * Does not prove: that mremap() and munmap() reach the page. They call
- * hugetlb_mask_last_page() too. If one of them skips a page, it frees a page table that
- * still maps the page.
+ * Does not prove: that mremap() and munmap() reach the page. They call hugetlb_mask_last_page()
+ * too. If mremap() or munmap() skips a page, the call frees a page table that still maps the page.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_sparse
  */
@@ -61,7 +60,7 @@ FIXTURE_VARIANT_ADD(hugetlb_sparse, fourth)
 	.rank = 3,
 };
 
-/* How much memory one page table with entries of this size maps. */
+/* One page table with entries of this size maps this much memory. */
 static size_t table_span(size_t size)
 {
 	size_t entries = psize() / sizeof(long), span = entries * psize();
@@ -196,8 +195,8 @@ TEST_F(hugetlb_sparse, mprotect)
 }
 
 /*
- * What a child has at the address of the page. Returns 1 if the child has its parent's
- * page, 0 if it has no page, 2 if it has another page, and any other number on failure.
+ * Which page a child has at the address of the page of its parent. Returns 1 if the child has its
+ * parent's page, 0 if it has no page, 2 if it has another page, and any other number on failure.
  */
 static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 {
@@ -206,7 +205,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 	pid_t child;
 
 	/*
-	 * The child's page tables use pages with index 0, which avoids known issue 10.
+	 * The child's page tables use pages whose page->index is 0, which avoids known issue 10.
 	 */
 	for (int i = 0; i < USED_TRIES && has != 1; i++) {
 		if (!stay_on_cpu() || !used_free(&self->used, USED_ZERO))

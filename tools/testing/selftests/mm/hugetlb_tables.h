@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers that put page tables of hugetlb into pages that had another use
- * before.
+ * Helpers for tests in which the kernel allocates page tables of hugetlb in
+ * pages that had another use before.
  *
  * Pages of ramfs files and page tables come from the same lists of free pages.
  * A test frees pages of ramfs just before the kernel needs page tables. The
- * page->index of a freed page is still the position of the page in its file. In
- * a page table, ptdesc->pt_share_count is in the place of page->index.
+ * page->index of a freed page is still the position of the page in its file.
+ * The ptdesc of a page table has pt_share_count where the page had page->index.
  *
  *	page  |  flags  |  lru, ...  |  mapping  |  index: 0, 1, 2, ...  |  private
  *	table |         |            |           |  pt_share_count       |  ptl
@@ -19,7 +19,7 @@
 #include "folio_state.h"
 #include "hugetlb_pool.h"
 
-/* The number of pages to free: more than the page tables of a small process. */
+/* The number of pages to free. A small process has fewer page tables. */
 #define USED 512
 
 /*
@@ -72,9 +72,9 @@ static inline bool used_open(struct used_pages *used)
 }
 
 /*
- * An interrupt may take a freed page before a page table does, or may free
- * another page. So a test makes this many tries, and expects that one try
- * succeeds.
+ * An interrupt may allocate a freed page before the kernel needs it for a page
+ * table, or may free another page. So a test makes this many tries, and expects
+ * that one try succeeds.
  */
 #define USED_TRIES 4
 

@@ -6,14 +6,14 @@
  * Proves: on newer arm64 kernels no access can reach the kernel's own data
  * through the linear map. The permissions of the kernel image do not apply to
  * the linear map, so they would not protect the data there. The test checks
- * every page of data and bss. The pages before and after them can still be
- * accessed.
+ * every page of data and bss. The pages before and after data and bss can still
+ * be accessed.
  *
- * How: a file in debugfs shows the kernel's page tables, and marks addresses
- * that the kernel cannot access with an F. /proc/iomem shows which physical
- * pages hold its data. The first line of the linear map describes the first
- * page of memory. KUnit suites cannot test this, since they run too early in
- * the boot.
+ * How: a file in debugfs shows the kernel's page tables. In this file, an F
+ * marks addresses that the kernel cannot access. /proc/iomem shows which
+ * physical pages hold the kernel's data. In the debugfs file, the first line of
+ * the linear map describes the first page of memory. KUnit suites cannot test
+ * this, since they run too early in the boot.
  *
  * Does not prove: that the TLB holds no old translation of the data.
  *
@@ -112,9 +112,9 @@ FIXTURE_TEARDOWN(linear_map_alias)
 }
 
 /*
- * Count the pages of the physical @range that can be accessed through the linear
- * map, and the pages that cannot. The linear map begins with physical address
- * @first.
+ * Count the pages of the physical @range that can be accessed through the
+ * linear map, and the pages that cannot be accessed. The linear map begins with
+ * physical address @first.
  */
 static struct seen look(unsigned long long first, struct range range)
 {
@@ -169,7 +169,7 @@ TEST_F(linear_map_alias, data_out_of_reach)
 /*
  * [linear map 36] The pages before and after the data can be accessed: the
  * kernel has given them to the page allocator, or uses them as page tables. So
- * the hidden range is not too large.
+ * the range that cannot be accessed is not too large.
  */
 TEST_F(linear_map_alias, neighbours_within_reach)
 {

@@ -74,8 +74,8 @@ FIXTURE_VARIANT_ADD(mte_core, hugetlb)
 };
 
 /*
- * Map memory with tags. Map it at @at if @at is not NULL and nothing is mapped
- * there.
+ * Map memory with tags. The mapping begins at @at if @at is not NULL and
+ * nothing is mapped there.
  */
 static char *map_tagged(char *at, size_t size, bool hugetlb)
 {
@@ -123,7 +123,7 @@ FIXTURE_TEARDOWN(mte_core)
 		rmdir(self->folder);
 }
 
-/* The child: give all granules a tag, and dump core into the folder. */
+/* In the child, give all granules a tag, and dump core into the folder. */
 static void dump(FIXTURE_DATA(mte_core) * self, bool hugetlb)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -139,7 +139,10 @@ static void dump(FIXTURE_DATA(mte_core) * self, bool hugetlb)
 	abort();
 }
 
-/* Map the only file of the folder, and remove it. Returns NULL if there is none. */
+/*
+ * Map the core file, which is the only file of the folder, and delete the file.
+ * Returns NULL if there is no file.
+ */
 static char *take_core(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -164,7 +167,7 @@ static char *take_core(const char *folder)
 	return core;
 }
 
-/* The tags of some memory in a core file, or NULL. */
+/* The tags that a core file has for a range of memory, or NULL. */
 static const char *tags_in(const char *core, const char *at, size_t size)
 {
 	const struct core_start *elf = (const struct core_start *)core;
@@ -189,9 +192,9 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
 }
 
 /*
- * A child gives the same tags to ordinary memory and to other memory, and dumps core. In the core
- * file each page of ordinary memory has tags other than 0. Each page of the other memory has the
- * same tags as the corresponding page of ordinary memory.
+ * A child gives the same tags to ordinary memory and to the memory under test, and dumps core. In
+ * the core file each page of ordinary memory has tags other than 0. Each page of the memory under
+ * test has the same tags as the corresponding page of ordinary memory.
  *
  * Known issue 61: the core file has the tags of only the first base page of a
  * hugetlb page, and zeros for its other pages.

@@ -4,13 +4,14 @@
  *
  * Proves: a debugger reads tags of value 0 in new memory with PROT_MTE, even if
  * the frames of this memory had other tags before. This also holds if the
- * process itself may not read the memory. Tags that the debugger writes are not
- * lost when the process may read the memory (mte_ptrace_first). The debugger
- * may use a tagged or an untagged address (mte_ptrace_address).
+ * process itself has no permission to read the memory. When the process gets
+ * this permission, the tags that the debugger wrote are not lost
+ * (mte_ptrace_first). The debugger may use a tagged or an untagged address
+ * (mte_ptrace_address).
  *
- * How: the test leaves tags in memory and frees it. A child gets the same frames, and stops. The
- * debugger uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62 also make the
- * kernel warn; see quiet_begin().
+ * How: the test sets the tags of some memory and frees the memory. A child gets the same frames,
+ * and stops. The debugger uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62
+ * also make the kernel warn; see quiet_begin().
  *
  * Does not prove: tag checks (selftests/arm64/mte tests them), or tags of files and of hugetlb.
  * QEMU 7.2 keeps only two tags of each page, so the test gives all granules of a page the same tag.
@@ -157,7 +158,10 @@ static bool leave_tags(FIXTURE_DATA(mte_ptrace_first) * self)
 	return right;
 }
 
-/* The child: use memory without tags, map it with tags, stop, make it readable, and stop. */
+/*
+ * The child uses memory without PROT_MTE, sets PROT_MTE, and stops. Then it
+ * makes the memory readable, and stops again.
+ */
 static void be_debugged(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 {
 	struct reused *reused = self->reused;

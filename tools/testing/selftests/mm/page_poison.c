@@ -6,12 +6,12 @@
  * maps the page. All other pages can be read and written. A process that does
  * not access the page does not die.
  *
- * How: madvise(MADV_HWPOISON) reports a memory error of the page. After that
- * the machine cannot use the bad frame, so the cases run only in the virtual
- * machine.
+ * How: madvise(MADV_HWPOISON) makes the kernel treat the page as if it had a
+ * memory error. The cases run only in the virtual machine, because the bad
+ * frame cannot be used afterwards.
  *
- * Does not prove: what happens to a page of a large folio (folio_move), or to
- * hugetlb pages.
+ * Does not prove: what happens to hugetlb pages, or to a page of a large folio
+ * (see folio_move).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=page_poison
  */
@@ -59,8 +59,8 @@ FIXTURE_TEARDOWN(page_poison)
 }
 
 /*
- * The number of pages that raise SIGBUS. All other pages must have their
- * content, and accept a write.
+ * The number of pages for which a read raises SIGBUS. The function returns -1
+ * if another page has wrong content or cannot be written to.
  */
 static int bad_pages(const struct memory *m)
 {
@@ -83,8 +83,8 @@ static void live_on(int number)
 }
 
 /*
- * Poison a page. The kernel may send SIGBUS to this process at once, since the
- * process loses data. Returns whether the page is poisoned.
+ * Poison a page. The process loses data, so the kernel may send SIGBUS to it at
+ * once, and not only at the next access. Returns whether the page is poisoned.
  */
 static bool poison(char *at)
 {

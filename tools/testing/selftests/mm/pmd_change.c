@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls on a whole huge page that one PMD maps.
+ * System calls on a whole huge page that one PMD maps.
  *
  * Proves: mremap() moves the PMD, and userfaultfd does not protect the new
  * place. If a process shares a huge page with its child, calls mprotect() and
- * writes, the child keeps its content. PAGEMAP_SCAN finds the huge page and
+ * writes, the child keeps the old content. PAGEMAP_SCAN finds the huge page and
  * protects all of it. If a process unmaps a part of a huge page, the statistics
  * count it as partially mapped, and the kernel splits it when memory is short.
  *
- * Does not prove: what a split does to the entries (pmd_split), or what
- * madvise() does (folio_huge).
+ * Does not prove: what a split does to the entries (see pmd_split), or what
+ * madvise() does (see folio_huge).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=pmd_change
  */
@@ -46,8 +46,8 @@ FIXTURE_TEARDOWN(pmd_change)
 
 /*
  * The huge page is protected by userfaultfd, and mremap() moves it to another
- * aligned address. One PMD maps it there too. It is not protected there, since
- * the new place is not registered.
+ * aligned address. One PMD maps it at the new address too. The huge page is not
+ * protected at this address, since the address is not registered.
  */
 TEST_F(pmd_change, mremap)
 {
@@ -161,8 +161,9 @@ static long scan(const char *at, unsigned int pages)
 #endif
 
 /*
- * One scan finds all pages of the huge page as written to, and protects all of
- * them. The next scan finds none. The huge page is not split.
+ * One scan reports that all pages of the huge page were written to, and
+ * protects all of them. The next scan reports no page. The huge page is not
+ * split.
  */
 TEST_F(pmd_change, scan)
 {
@@ -215,8 +216,8 @@ TEST_F(pmd_change, mapped_in_part)
 			break;
 		}
 		/*
-		 * A new mapping has no page table, so a fault makes a new huge
-		 * page for the second round.
+		 * A new mapping has no page table yet, so its first fault makes
+		 * a new huge page. The second round needs this huge page.
 		 */
 		memory_free(m);
 		ASSERT_EQ(NULL, huge_page_map(m));

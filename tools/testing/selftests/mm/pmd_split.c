@@ -4,8 +4,8 @@
  *
  * Proves: when a call changes one page of a huge page, the other pages keep
  * their content, permission and state. On arm64 the blocks without the changed
- * page are folded at once. Content survives repeated splits and collapses. If
- * the huge page was young, dirty, soft-dirty, protected by userfaultfd or
+ * page are folded immediately. Content survives repeated splits and collapses.
+ * If the huge page was young, dirty, soft-dirty, protected by userfaultfd or
  * exclusive, each entry has the same state after a split. No entry gets a state
  * that the huge page did not have. A fresh huge page, or a fresh folio of
  * another size, is zero everywhere. One fault maps all of it, whichever page is
@@ -193,8 +193,8 @@ static bool split(const struct memory *m)
 
 /*
  * [contpte 204] If the huge page is young, each entry is young after a split.
- * If the huge page is old, each entry is old. "Referenced" of smaps counts the
- * young entries.
+ * If the huge page is old, each entry is old. The field "Referenced" of smaps
+ * counts the young entries.
  */
 TEST_F(pmd_split, keeps_young)
 {
@@ -248,7 +248,8 @@ TEST_F(pmd_split, keeps_dirty)
 
 /*
  * [contpte 204] If the huge page has the write protection of userfaultfd, each
- * entry has it after a split. If not, no entry has it.
+ * entry has this protection after a split. If the huge page does not have it,
+ * no entry has it.
  */
 TEST_F(pmd_split, keeps_uffd)
 {
@@ -276,8 +277,8 @@ TEST_F(pmd_split, keeps_uffd)
  * are cleared. If the process then writes to the huge page, each entry is
  * soft-dirty after a split. If the process does not write, no entry is
  * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
- * page may set soft-dirty, since pte_mkdirty() sets it. A comment in
- * __split_huge_pmd_locked() says that this may happen.
+ * page may set the soft-dirty bit, since pte_mkdirty() sets this bit. A comment
+ * in __split_huge_pmd_locked() says that this may happen.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -343,8 +344,8 @@ TEST_F(pmd_split, keeps_exclusive)
 
 /*
  * [contpte 206] A write to debugfs splits the folio of the huge page. During
- * the split its entries are migration entries. Afterwards all entries are dirty
- * and writable, and each page has its content.
+ * the split the entries of the folio are migration entries. Afterwards all
+ * entries are dirty and writable, and each page has its content.
  */
 TEST_F(pmd_split, split_folio)
 {
@@ -365,7 +366,7 @@ TEST_F(pmd_split, split_folio)
 
 /*
  * [contpte 208] mprotect() of one page splits the huge page, and MADV_COLLAPSE
- * makes it a huge page again. 20 rounds split the huge page at different pages.
+ * makes it a huge page again. The test does this 20 times, at different pages.
  * After each round the content is right.
  */
 TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
@@ -394,9 +395,9 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 
 /*
  * [contpte 253] A huge page becomes PROT_NONE, and munmap() of one page splits
- * it. Its entries are then present but not valid, and no page can be accessed.
- * After mprotect() has made the memory accessible again, all pages except for
- * the unmapped page have their content.
+ * it. After the split the entries are present but not valid, and no page can be
+ * accessed. After mprotect() has made the memory accessible again, all pages
+ * except for the unmapped page have their content.
  */
 TEST_F(pmd_split, split_without_permission)
 {

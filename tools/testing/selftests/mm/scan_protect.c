@@ -10,9 +10,9 @@
  * How: one page table maps eight pages that count as written to: four pages of a file,
  * and four anonymous pages. The masks match the file pages or the anonymous pages. In one variant
  * the masks name a category that must be set, and in another variant a category that must not be
- * set. In a third variant the masks name two categories: at least one of them must be set. Then a
- * second scan, which protects nothing, reports the pages that are not protected. As a control, all
- * pages match the masks.
+ * set. In a third variant the masks name two categories, and at least one of these categories must
+ * be set. Then a second scan, which protects nothing, reports the pages that are not protected. As
+ * a control, all pages match the masks in one variant.
  *
  * Does not prove: anything about huge pages (hugetlb_scan tests hugetlb pages).
  *
@@ -23,7 +23,8 @@
 #include "folio_listen.h"
 
 /*
- * The first half are pages of a file, and the second half are anonymous pages.
+ * The first half of these pages belong to a file, and the second half are
+ * anonymous.
  */
 #define PAGES 8
 #define ALL ((1U << PAGES) - 1)

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A large folio of shared memory is in swap, and one entry in the page cache of its file stands for
- * all of its pages. Calls on some of these pages must treat each page separately.
+ * A large folio of shared memory is in swap, and one entry in the page cache stands for all pages
+ * of the folio. Calls on some of these pages must treat each page separately.
  *
  * Proves: MADV_WILLNEED of a part of the file reads exactly this part, and
- * mincore() reports only this part. smaps counts the pages of a mapping that
- * are in swap, and no page outside the mapping. ftruncate() to a position
- * inside the folio returns, and keeps the content before this position.
+ * mincore() reports only this part. smaps counts the swapped pages of a
+ * mapping, and no page outside the mapping. ftruncate() to a position inside
+ * the folio returns, and keeps the content before this position.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page. MADV_PAGEOUT swaps it
- * out, and a counter of the kernel shows that the folio was not split. As a
- * control the file has single pages.
+ * out, and a counter of the kernel shows that the folio was not split. In the
+ * control variant the file has single pages.
  *
- * Does not prove: that the kernel reads the other pages of the folio in one
- * piece.
+ * Does not prove: that the kernel reads the rest of the folio in one piece.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=shmem_swap
  */
@@ -81,7 +80,7 @@ static unsigned long read_in(void)
 	return count;
 }
 
-/* The number of pages without their pattern. */
+/* The number of pages that do not hold their pattern. */
 static unsigned int wrong_pages(const char *at, unsigned int pages)
 {
 	unsigned int wrong = 0;
@@ -132,7 +131,8 @@ FIXTURE_TEARDOWN(shmem_swap)
 
 /*
  * MADV_WILLNEED of the middle half of the file reads the pages of this half from swap, and no other
- * pages. mincore() then reports exactly these pages. An access to all pages reads the other pages.
+ * pages. mincore() then reports exactly these pages. An access to all pages then reads the
+ * remaining pages from swap.
  *
  * Known issue 53: for any range, the kernel reads only the first page of the
  * folio. mincore() then reports all pages of the folio as resident.
@@ -192,7 +192,7 @@ TEST_F(shmem_swap, smaps_counts_part)
 
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "Swap"));
 	/*
-	 * A write to the page that lies directly before the mappings allocates
+	 * A write to the page that lies two pages before the mappings allocates
 	 * a page table. This table covers the mappings too, unless they lie in
 	 * the range of the next table.
 	 */
@@ -289,7 +289,7 @@ FIXTURE_SETUP(shmem_cut)
 {
 	const char *why = map_file(&self->memory, variant->size);
 
-	/* Only swapoff() ends the call on a kernel with known issue 51. */
+	/* On a kernel with known issue 51, only swapoff() ends ftruncate(). */
 	if (!why && !only_ram())
 		why = "needs /dev/ram0 as the only swap";
 	if (why)
@@ -303,7 +303,7 @@ FIXTURE_TEARDOWN(shmem_cut)
 }
 
 /*
- * The time after which the call counts as endless. ftruncate() normally takes a
+ * ftruncate() counts as endless after this many seconds. It normally takes a
  * millisecond.
  */
 #define SECONDS 5

@@ -4,7 +4,7 @@
  *
  * Proves: swapoff() ends, and brings back all other pages of a memory file with their content. This
  * also holds if the page that cannot be read was removed by punching a hole or by ftruncate().
- * smaps counts the pages of such a file that are in swap.
+ * After such a removal, smaps counts the pages of the file that are in swap.
  *
  * How: the swap area is a partition of /dev/ram0. The file has two pages. The test makes the
  * partition shorter for a moment, so that reads beyond its end fail, and reads one of the pages. As
@@ -30,8 +30,8 @@
 /* The kernel reads 2^N pages from swap at once, where N is the number in this file. */
 #define CLUSTER "/proc/sys/vm/page-cluster"
 /*
- * The time after which swapoff() counts as endless. It normally ends within
- * milliseconds.
+ * The time after which swapoff() counts as endless. swapoff() normally ends
+ * within milliseconds.
  */
 #define SECONDS 5
 
@@ -94,7 +94,8 @@ static int partition(int disk, int op, unsigned long long length)
 /*
  * Call swapoff() in a child, and end the child with a signal if the call does not return. Returns
  * whether the call succeeded. The child gets the CPU only if no other process wants it. The child
- * holds no pipe, so no other process waits for the child when this program ends.
+ * keeps no pipe open, so no process that reads the output of this program waits for the child when
+ * this program ends.
  */
 static bool swapoff_ends(const char *area)
 {
@@ -190,13 +191,13 @@ static bool swap_out(char *at)
 
 /*
  * A read of one page fails with EIO. Then the test removes this page, or keeps it as a control.
- * smaps counts the other page, which is the only page in swap. Then swapoff() ends, and the other
- * page is in memory again. If the test has punched a hole, the hole reads as zeros. If the test has
- * kept the bad page, a read of this page still fails.
+ * After a removal, smaps counts the other page, which is then the only page of the file in swap.
+ * Then swapoff() ends, and the other page is in memory again. If the test has punched a hole, the
+ * hole reads as zeros. If the test has kept the bad page, a read of this page still fails.
  *
  * Known issue 72: the kernel subtracts the bad page twice from the file's count of pages in swap.
  * So the count is 0 while the other page is in swap. smaps shows this count. swapoff() skips the
- * file and never stops searching.
+ * file and never stops searching for the page.
  */
 TEST_F_TIMEOUT(swap_error, swapoff_ends, 60)
 {
@@ -210,7 +211,7 @@ TEST_F_TIMEOUT(swap_error, swapoff_ends, 60)
 	ASSERT_TRUE(swap_out(bad));
 	ASSERT_TRUE(variant->late || swap_out(good));
 
-	/* Keep only the header, so that any read fails. */
+	/* Shorten the partition to the swap header, so that each read of a swap slot fails. */
 	ASSERT_EQ(0, partition(self->disk, BLKPG_RESIZE_PARTITION, bytes(1)));
 	failed = pread(m->fd, &byte, 1, bytes(lost)) == -1 && errno == EIO;
 	ASSERT_EQ(0, partition(self->disk, BLKPG_RESIZE_PARTITION, self->size));

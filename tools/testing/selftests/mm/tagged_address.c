@@ -2,8 +2,8 @@
 /*
  * System calls with addresses that have a tag in the top byte (arm64).
  *
- * Proves: each call of the table below has the same result, and the same effect
- * on memory, with a tagged address and with the untagged address.
+ * Proves: each call that has a variant below has the same result, and the same
+ * effect on memory, with a tagged address and with the untagged address.
  * Documentation/arch/arm64/tagged-address-abi.rst promises this for all system
  * calls that manage address space, except brk(), mmap(), the new address of
  * mremap(), shmat(), shmdt(), and ioctl().
@@ -31,8 +31,8 @@
 #include "folio_util.h"
 
 /*
- * The mapping has PAGES pages. The call is made for NR of them, from page FIRST
- * on. The other pages must not change.
+ * The mapping has PAGES pages. The call is made for NR of these pages,
+ * beginning with page FIRST. The other pages must not change.
  */
 #define PAGES 8
 #define FIRST 2
@@ -127,13 +127,13 @@ static long call_mincore(char *at, int *out)
 	return ret;
 }
 
-/* The mapping shrinks, so that it cannot move. */
+/* Shrink the mapping, which does not move it. */
 static long call_mremap(char *at, int *out)
 {
 	return syscall(__NR_mremap, at, bytes(NR), bytes(1), 0) < 0 ? -1 : 0;
 }
 
-/* The mapping grows into address space that is in use, so it moves. */
+/* Enlarge the mapping. The address space after it is in use, so the mapping moves. */
 static long call_mremap_move(char *at, int *out)
 {
 	return syscall(__NR_mremap, at, bytes(NR), bytes(2 * PAGES), MREMAP_MAYMOVE) < 0 ? -1 : 0;
@@ -227,9 +227,9 @@ static void flags_of(const char *at, char *flags, size_t size)
 }
 
 /*
- * Make a call on new memory, with a tag if @tag. @before and @after are calls that are made on the
- * same pages before and after it, without a tag; each of them can be NULL. Returns false if there
- * is no memory.
+ * Make a call on new memory, with a tag if @tag. @before runs before this call and @after runs
+ * after it, both on the same pages and without a tag. Each of them can be NULL. Returns false if
+ * there is no memory or @before fails.
  */
 static bool outcome_of(operation *before, operation *call, operation *after, bool tag,
 		       struct outcome *o)
@@ -521,9 +521,9 @@ FIXTURE_TEARDOWN(tagged_refused)
 }
 
 /*
- * A call that places memory at an address replaces the memory there. With a tag
- * the call fails, and the memory at the address without the tag does not
- * change.
+ * A call that places memory at an address replaces the memory there. If the
+ * address has a tag, the call fails, and the memory at the address without the
+ * tag does not change.
  */
 TEST_F(tagged_refused, memory_stays)
 {
@@ -556,7 +556,7 @@ FIXTURE_TEARDOWN(tagged_node)
 {
 }
 
-/* move_pages() without nodes reports each page's node. Known issue 64: it reports EFAULT. */
+/* move_pages() without nodes reports each page's node. Known issue 64: a tag causes EFAULT. */
 TEST_F(tagged_node, move_pages_status)
 {
 	struct outcome plain, tag;
@@ -577,7 +577,7 @@ TEST_F(tagged_node, move_pages_status)
 	STALE_ISSUE(64);
 }
 
-/* The home node of bound memory can be set. Known issue 65: the call fails with ENOENT. */
+/* set_mempolicy_home_node() accepts bound memory. Known issue 65: a tag causes ENOENT. */
 TEST_F(tagged_node, set_mempolicy_home_node)
 {
 	struct outcome plain, tag;

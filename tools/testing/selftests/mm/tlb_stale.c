@@ -14,17 +14,17 @@
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
  *
- * If both reads of seq give the same even number, no call was running during
- * the access, and the access must have the expected result.
+ * If a thread reads the same even seq before and after an access, no call was
+ * running during the access, and the access must have the expected result.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
  * chance, or that leads to the right page. After MADV_FREE and after the split
  * of a folio, each page still has its frame. After MADV_PAGEOUT a page may
- * return to its old frame. An emulated TLB ignores the contiguous bit and the
- * level of an invalidation, but `make tlb` checks both. An emulated TLB drops
- * all translations if the kernel invalidates a long range, or if the TLB holds
- * few translations. The kernel unfolds a block before it changes one page. The
- * TLB invalidation for the unfold hides a missing invalidation of the page. The
+ * return to its old frame. An emulated TLB ignores contiguous bits, and the
+ * levels of invalidations. `make tlb` checks both. An emulated TLB drops all
+ * translations if the kernel invalidates a long range, or if the TLB holds few
+ * translations. The kernel unfolds a block before it changes one page. The TLB
+ * invalidation for the unfold hides a missing invalidation of the page. The
  * test notices if both invalidations are missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
@@ -38,11 +38,11 @@
 #include "hugetlb_pool.h"
 
 #define READERS 3
-/* How often each thread reads all pages before a call, and again after it. */
+/* Each thread reads all pages this many times before a call, and this many times after it. */
 #define ROUNDS 3
-/* QEMU drops all translations for each invalidation if its TLB has fewer than 256 entries. */
+/* At each invalidation, QEMU drops all translations if its TLB has fewer than 256 entries. */
 #define FILL 256
-/* The largest number of repetitions of refused calls, for all pages together: see each_call. */
+/* Refused calls are repeated at most this many times, for all pages together: see each_call. */
 #define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
@@ -91,9 +91,7 @@ struct reader {
 	struct expected saw, want;
 };
 
-/*
- * Read a page, and if @write, write the same value back. @saw gets the result.
- */
+/* Read a page. If @write is set, write the same value back. @saw gets the result. */
 static void stale_access(unsigned int *at, bool write, struct expected *saw)
 {
 	int number;
@@ -128,8 +126,8 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 
 /*
  * Access other pages. In some TLBs all pages whose numbers end in the same bits
- * share an entry. Skip pages that share an entry with the memory: a read would
- * drop a translation of the memory.
+ * share an entry. Skip pages that share an entry with the tested memory: a read
+ * would drop a translation of the tested memory.
  */
 static void stale_fill(void)
 {
@@ -437,7 +435,7 @@ static int stale_fork(struct run *run, char *at, size_t length)
 	return pid < 0 || child_of(pid);
 }
 
-/* Write protection by userfaultfd: a write raises SIGBUS. */
+/* Protect pages against writes by userfaultfd: a write raises SIGBUS. */
 static int stale_uffd(struct run *run, char *at, size_t length)
 {
 	if (run->uffd >= 0)
@@ -547,15 +545,15 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
 
 /*
  * Make each call for each page of a block. With hugetlb pages or folios of four
- * pages, a call changes the whole page or folio. The kernel handles these four
- * pages in one batch, and must invalidate the translation of each page. After
- * each call, the threads access all pages at least three times.
+ * pages, a call changes the whole page or folio. The kernel handles the four
+ * pages of a folio in one batch, and must invalidate the translation of each
+ * page. After each call, the threads access all pages at least three times.
  *
  * An access may be running when the call begins, and may fault while an entry
  * is empty. The fault then holds a reference to a folio of a file and waits for
- * its lock, so the kernel refuses to move the folio. The test then makes the
- * call again, with new memory and new translations, at most REPEATS times for
- * all pages together.
+ * the lock of the folio, so the kernel refuses to move the folio. The test then
+ * makes the call again, with new memory and new translations, at most REPEATS
+ * times for all pages together.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {
@@ -571,7 +569,7 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 		if ((call->anon_only && run->kind != ANON) || (call->no_huge && run->huge) ||
 		    (call->one_page && variant->small))
 			continue;
-		/* For a part of a folio of a file, MADV_PAGEOUT only splits the folio. */
+		/* If the range is part of a folio of a file, MADV_PAGEOUT only splits the folio. */
 		if (call->call == stale_pageout &&
 		    (!have_swap() || (run->kind == SHMEM && !variant->small)))
 			continue;

@@ -4,16 +4,16 @@
  * the same memory.
  *
  * Proves: the dma-buf shows the content of the file, and the file shows what a
- * process writes to the dma-buf. This holds for a mapping of the file, for
- * read(), and after a write() to another part of the page. Where no process
- * wrote to the file, the dma-buf has zeros, and not the content of memory that
- * was freed before (udmabuf_memfd). After the dma-buf is closed and reclaim has
- * taken all pages, the file still has the data that was written to the dma-buf
- * (udmabuf_closed).
+ * process writes to the dma-buf. A process sees this data through a mapping of
+ * the file and by read(), also after a write() to another part of the page. If
+ * no process wrote to a page of the file, the dma-buf has zeros there, and not
+ * the content of memory that was freed before (udmabuf_memfd). After the
+ * dma-buf is closed and reclaim has taken all pages, the file still has the
+ * data that was written to the dma-buf (udmabuf_closed).
  *
- * How: a memfd has holes, or pages that were read or written, or pages that fallocate() allocated.
- * udmabuf makes a dma-buf of this memfd. A process writes through a mapping of the dma-buf, as a
- * device would.
+ * How: each variant has a memfd of one kind. Either all pages are holes, or all pages were read,
+ * written or allocated by fallocate(). udmabuf makes a dma-buf of this memfd. A process writes
+ * through a mapping of the dma-buf, as a device would.
  *
  * Does not prove: that a device can reach the pages, or that huge pages have zeros
  * (folio_clear_pool tests this).
@@ -28,11 +28,14 @@
 
 #define PAGES 256
 
-/* MARK is written to the dma-buf. LEFT was in free memory. pattern() returns neither. */
+/*
+ * The test writes MARK to the dma-buf, and fills memory with LEFT before it
+ * frees this memory. pattern() returns neither MARK nor LEFT.
+ */
 #define MARK 0xff
 #define LEFT 0xfe
 
-/* What happened to each page of the file before the driver gets it. */
+/* What happens to each page of the file before the driver gets the page. */
 enum content { HOLE, READ, WRITTEN, ALLOCATED };
 
 /* How the file is used after a write to the dma-buf. */
@@ -113,7 +116,7 @@ static void close_buffer(struct shared *s)
 	s->buffer = -1;
 }
 
-/* Returns why this machine cannot make a dma-buf, or NULL. */
+/* Returns the reason why this machine cannot make a dma-buf, or NULL. */
 static const char *missing(struct shared *s)
 {
 	const char *why = folio_settings(0);
@@ -207,14 +210,14 @@ static int first_byte(const struct memory *m, unsigned int page, enum use use)
 }
 
 /*
- * Each page of the dma-buf must have the content of its file page: zeros if no process wrote to
- * this page. Then the test writes a byte to each page of the dma-buf. The next page fault, read()
- * or write() of the file must see this byte.
+ * Each page of the dma-buf must have the content of the same page of the file. This content is
+ * zeros if no process wrote to the page of the file. Then the test writes a byte to each page of
+ * the dma-buf. The next page fault, read() or write() of the file must see this byte.
  *
  * Known issue 58: the driver gets pages that fallocate() has allocated, but that are not yet filled
  * with zeros. The dma-buf shows the old content of these pages, which the kernel or another process
- * may have left there. The next use of the file fills each page with zeros, and so drops the data
- * that was written.
+ * may have left there. The next use of the file fills each page with zeros, and so destroys the
+ * data that a process wrote to the dma-buf.
  */
 TEST_F(udmabuf_memfd, buffer_is_the_file)
 {

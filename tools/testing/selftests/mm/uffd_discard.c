@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A page with discarded content counts as written to.
+ * A page whose content was discarded counts as written to.
  *
  * Proves: if MADV_DONTNEED or MADV_REMOVE has discarded the content of a page,
- * PAGEMAP_SCAN reports the page once it has new content. This holds even if the
- * page was protected before. A page that keeps its content is not reported.
+ * PAGEMAP_SCAN reports the page as soon as it has new content. This holds even
+ * if the page was protected before. A page that keeps its content is not
+ * reported.
  *
- * How: memory has asynchronous write protection by userfaultfd. The test protects all pages, as an
- * incremental copy does, and discards the first half. Then each page is read and scanned. As one
- * control, MADV_DONTNEED drops entries of shared memory, which keeps its content. As another
- * control, MADV_DONTNEED drops anonymous memory, where the kernel always clears the entries.
+ * How: memory has asynchronous write protection by userfaultfd. The test protects all pages, as a
+ * program that makes incremental copies does, and discards the first half. Then each page is read
+ * and scanned. As one control, MADV_DONTNEED drops entries of shared memory, which keeps its
+ * content. As another control, MADV_DONTNEED drops anonymous memory, where the kernel always clears
+ * the entries.
  *
  * Does not prove: that a scan reports a hole of hugetlb memory that no process has read yet.
  *

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MADV_GUARD_INSTALL turns pages that userfaultfd protects into guard pages.
+ * Guard pages (MADV_GUARD_INSTALL) in memory that userfaultfd protects.
  *
  * Proves: MADV_GUARD_INSTALL returns. After that, each page of the call's range is a guard page,
  * and each page outside the range is as before. This holds for all kinds of entries: an empty
  * entry, a page, a protected page, and the marker that userfaultfd leaves where a protected page is
  * missing. After MADV_GUARD_REMOVE each page can be read.
  *
- * How: a range of single pages is protected against writes by userfaultfd, and half of it
- * becomes guard pages. Some variants touch the pages first. A timer ends the call if it
- * does not end by itself. As controls, one variant protects nothing, and another variant has
- * anonymous memory.
+ * How: a range of single pages is protected against writes by userfaultfd, and half of it becomes
+ * guard pages. Some variants touch the pages first. A timer ends the call if the call does not end
+ * by itself. As controls, one variant protects nothing, and two variants have anonymous memory.
  *
  * Does not prove: whether a page is protected after MADV_GUARD_REMOVE.
  *
@@ -28,7 +27,7 @@
  */
 #define SECONDS 5
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* include/uapi/asm-generic/mman-common.h; older headers lack these constants. */
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
@@ -107,7 +106,7 @@ FIXTURE_SETUP(uffd_guard)
 		why = "userfaultfd cannot protect the pages of files in memory";
 	if (why)
 		SKIP(return, "%s", why);
-	/* Inaccessible pages before and after the memory prevent merges. */
+	/* Inaccessible pages before and after the memory keep its VMA separate. */
 	self->area = mmap(NULL, bytes(PAGES + 2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->area);
 	self->at = self->area + bytes(1);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UFFDIO_MOVE treats a protected page in swap as it treats a protected page in memory.
+ * UFFDIO_MOVE of memory that is protected against writes and may be in swap.
  *
- * Proves: UFFDIO_MOVE treats protected pages in the same way in swap and in
- * memory. A page in swap stays protected if a page in memory would stay
- * protected. At a place that is not registered for write protection, the page
- * is never protected. Each page keeps its content, a write traps only if the
- * page is protected, and no unprotected page becomes protected.
+ * Proves: UFFDIO_MOVE treats a protected page in swap in the same way as a
+ * protected page in memory. If the page in memory stays protected, the page in
+ * swap stays protected too. At a new place that is not registered for write
+ * protection, no moved page is protected. Each page keeps its content, a write
+ * traps only if the page is protected, and no unprotected page becomes
+ * protected.
  *
  * How: the first half of a range of single pages is protected against writes. In some variants all
  * pages except the first page go to swap. UFFDIO_MOVE moves all pages one by one to a range that is
@@ -14,9 +15,9 @@
  * what the kernel does with a page in memory. The second half was never protected: it is the
  * control.
  *
- * Further cases move memory of each kind by one call: single pages, pages of zeros, blocks
- * and a huge page. They prove that exactly these pages move, that reclaim finds them at the
- * new place, and that no existing page is replaced.
+ * In further cases one call moves single pages, pages of zeros, a block, or a huge page. These
+ * cases prove that exactly these pages move, that reclaim finds them at the new place, and that no
+ * existing page is replaced.
  *
  * Does not prove: that access tracking (RWP) begins anew at the new place.
  *
@@ -120,7 +121,7 @@ static int move(int uffd, char *to, char *from)
 	return move_pages(uffd, to, from, 1);
 }
 
-/* Whether this page is in swap when it moves, in this variant. */
+/* Whether this page is in swap when this variant moves the page. */
 static bool in_swap(const FIXTURE_VARIANT(uffd_move) * variant, unsigned int page)
 {
 	return variant->swapped && page != EXAMPLE;
@@ -131,8 +132,8 @@ static bool in_swap(const FIXTURE_VARIANT(uffd_move) * variant, unsigned int pag
  * in memory.
  *
  * Known issue 37: the entry of a page in swap moves unchanged. So each page
- * that was protected still has the protection bit, and traps if its new place
- * is registered for write protection.
+ * that was protected still has the protection bit. If its new place is
+ * registered for write protection, a write to the page traps.
  */
 TEST_F(uffd_move, swap_as_memory)
 {
@@ -229,7 +230,7 @@ FIXTURE_VARIANT_ADD(moved, huge)
 };
 
 /*
- * The new place is registered for missing pages, and has one page more than the
+ * The new place is registered for missing pages, and is twice as large as the
  * range that moves.
  */
 FIXTURE_SETUP(moved)
@@ -274,10 +275,10 @@ FIXTURE_TEARDOWN(moved)
 }
 
 /*
- * One call moves the first half. Each of its pages has its content at the new place, and no page is
- * left at the old place. The second half stays. Two more calls fail: one of them because the new
- * place has a page, and the other one because the old place has none. Then all pages go to swap and
- * come back: reclaim finds them at their new place.
+ * One call moves the first half. At the new place each moved page has its old content, and no moved
+ * page is left at the old place. The second half stays. Two more calls fail: the first because
+ * there is already a page at the new place, and the second because there is no page at the old
+ * place. Then all moved pages go to swap and come back: reclaim finds them at their new place.
  */
 TEST_F(moved, whole)
 {

@@ -11,9 +11,9 @@
  * How: a range of 16 pages is registered. mremap() moves one of them over another page of the
  * range, or right before the range, or right after the range. At these places the kernel may merge
  * the moved page with its neighbours into one mapping, because no page of the range was ever
- * mapped. Then each page is touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS.
- * As a control the page moves to a place without a registered neighbour. In another variant a page
- * of the range was mapped before, so that the kernel cannot merge.
+ * mapped. Then each page is touched. With UFFD_FEATURE_SIGBUS an access to a watched page raises
+ * SIGBUS. As a control the page moves to a place without a registered neighbour. In another variant
+ * a page of the range was mapped before, so that the kernel cannot merge.
  *
  * Does not prove: that a monitor gets the right events (uffd-unit-tests checks
  * this).
@@ -55,7 +55,7 @@ FIXTURE_VARIANT_ADD(uffd_mremap, inside)
 	.merges = true,
 };
 
-/* Linux 6.12 loses no registration here. */
+/* Linux 6.12 loses no registration in this variant. */
 FIXTURE_VARIANT_ADD(uffd_mremap, before)
 {
 	.to = -1,

@@ -6,10 +6,10 @@
  * holds after the kernel has collapsed the pages of the file into one huge
  * page, and in a child of fork(). All other pages have their content.
  *
- * How: a file in memory is mapped twice. In the first mapping two pages are marked. The mark
- * is an entry of the page table, so the file itself has both pages. Then the second mapping
- * is collapsed by MADV_COLLAPSE, or the process forks. As a control, one variant has anonymous
- * memory: fork() always copies its page-table entries.
+ * How: a file in memory is mapped twice. In the first mapping two pages are marked. A mark is an
+ * entry in the page table of this mapping, so the file still contains both marked pages. Then the
+ * second mapping is collapsed by MADV_COLLAPSE, or the process forks. As a control, one variant has
+ * anonymous memory, because fork() always copies the page-table entries of such memory.
  *
  * Does not prove: anything about hugetlb.
  *
@@ -154,8 +154,8 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
  * memory, and the kernel refuses this.
  *
  * Known issue 38: the kernel removes the page table of the first mapping
- * together with the marks. It assumes that page faults can refill each page
- * table of a file mapping.
+ * together with the marks. The kernel assumes that page faults can refill each
+ * page table of a file mapping.
  */
 TEST_F(uffd_poison, collapse)
 {

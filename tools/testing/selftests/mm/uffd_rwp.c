@@ -2,19 +2,20 @@
 /*
  * userfaultfd protects pages of memory files against all accesses (RWP).
  *
- * Proves: if a page was mapped when UFFDIO_RWPROTECT protected it, an access to
- * the page traps. This also holds if the page was part of a huge page, if it
- * went to swap, or if another mapping of the file was collapsed. Other pages do
- * not trap. After the protection ends, each page has its content.
+ * Proves: an access to a page traps if the page was mapped at the time when
+ * UFFDIO_RWPROTECT protected it. This also holds if the page was part of a huge
+ * page, if it went to swap, or if another mapping of the file was collapsed. An
+ * access to any other page does not trap. After the protection ends, each page
+ * has its content.
  *
  * How: a file in memory is mapped twice. The first mapping has single pages, or
- * one huge page that MADV_COLLAPSE made. It is registered, and all of it or its
- * first half is protected. Then its pages go to swap, the second mapping is
- * collapsed, or nothing happens. As a control, nothing happens to a mapping of
- * single pages.
+ * one huge page that MADV_COLLAPSE made. The case registers this mapping, and
+ * protects the whole mapping or its first half. In some variants, its pages
+ * then go to swap, or the second mapping is collapsed. The variants single and
+ * single_half are controls. They have single pages, no swap and no collapse.
  *
- * Does not prove: anything about anonymous memory (folio_ksm and the kernel's own uffd-unit-tests
- * check it), or about asynchronous protection.
+ * Does not prove: anything about asynchronous protection, or about anonymous
+ * memory (see folio_ksm and the kernel's own uffd-unit-tests).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_rwp
  */
@@ -23,7 +24,7 @@
 #include "folio_listen.h"
 #include "folio_shared.h"
 
-/* include/uapi/linux/userfaultfd.h of 7.3; older headers lack these. */
+/* Definitions of include/uapi/linux/userfaultfd.h in 7.3, for older headers. */
 #define FEATURE_RWP BIT_ULL(17)
 #define REGISTER_RWP BIT_ULL(3)
 #define RWPROTECT _IOWR(UFFDIO, 0x09, struct uffdio_writeprotect)
@@ -103,7 +104,7 @@ FIXTURE_TEARDOWN(uffd_rwp)
 	shared_file_free(&self->file);
 }
 
-/* Set or clear the protection. Returns 0 or -errno. */
+/* Set or clear the protection of @pages pages. Returns 0 or -errno. */
 static int rwprotect(int uffd, char *at, unsigned int pages, bool on)
 {
 	struct uffdio_writeprotect arguments = {
@@ -130,9 +131,9 @@ static int happen(enum event event, const struct shared_file *file)
 }
 
 /*
- * Known issue 42: the entries of a file become empty, and their protection is
- * lost. This happens when a PMD is split, when the pages go to swap, and when
- * another mapping of the pages is collapsed.
+ * Known issue 42: page-table entries that map a file become empty, and their
+ * protection is lost. This happens when a PMD is split, when the pages go to
+ * swap, and when another mapping of the pages is collapsed.
  */
 TEST_F(uffd_rwp, protection_stays)
 {

@@ -52,7 +52,7 @@ SYMBOLS = {
 OTHER = (*FIRST, "lib/pgtable_kunit/cut.awk")
 
 HELPER = "lib/pgtable_kunit/helpers.h"
-"""In a series this header replaces compat.h. It has only the definitions that the sources use."""
+"""In a series this header replaces compat.h. The header has only the definitions that the sources use."""
 
 BATCH = "mm/tests/folio_pte_batch.h"
 """The header that only the suites of folio_pte_batch() include. Its definitions need mm/internal.h."""
@@ -192,7 +192,7 @@ def texts(project: Path, tree: Path) -> dict[str, str]:
     chosen = [*SUITES, *(f"{folder}/{name}.c" for name in LIBRARY), f"{folder}/walk_run.c"]
     chosen += [f"{Path(SUITES[-1]).parent}/{name}.c" for name in HELPERS]
     if missing := [name for name in chosen if name not in full.texts]:
-        raise UserError(f"{missing[0]}: not in the overlay; see SUITES, LIBRARY and HELPERS of dev/series/core.py")
+        raise UserError(f"{missing[0]} is not in the overlay; see SUITES, LIBRARY and HELPERS of dev/series/core.py")
     names = {name for name in full.closure(chosen) if not name.endswith(("/compat.h", "/known_issue.h"))}
     ask = resolve.asker(tree)
     found = {name: resolve.chosen(full.texts[name], ask) for name in names}

@@ -55,8 +55,8 @@ def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, tabl
         features = ", ".join(graft.FEATURES)
         blocks.append(
             message.wrapped(
-                f"These suites are left out: {', '.join(gone)}. Each uses a feature that is not part of the "
-                f"kernel ({features}), or has the same Kconfig symbol as a suite that uses such a feature."
+                f"These suites are left out: {', '.join(gone)}. Each of them uses a feature that is not part "
+                f"of the kernel ({features}), or shares its Kconfig symbol with a suite that does."
             )
         )
     has_programs = any(f"{graft.SELFTESTS}/" in step.heads[0] for step in steps)

@@ -39,7 +39,7 @@ def version(tree: Path) -> str:
 def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
     """The files of a kernel tree to which the series adds lines. Raises UserError if the series would not apply."""
     if graft.Journal.load(tree):
-        raise UserError(f"{tree} is grafted; remove the overlay with make ungraft KDIR={tree}, or use another tree")
+        raise UserError(f"{tree} contains the overlay; remove it with make ungraft KDIR={tree}, or use another tree")
     for name in overlay.texts:
         if (tree / name).exists():
             raise UserError(f"{tree / name} exists already; use a tree without the overlay")
@@ -51,7 +51,7 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
     try:
         return {name: (tree / name).read_bytes().decode() for name in names}
     except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror}; mmcheck must add lines to this file") from None
+        raise UserError(f"cannot read {error.filename}, to which mmcheck must add lines: {error.strerror}") from None
 
 
 def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay) -> list[list[Path]]:

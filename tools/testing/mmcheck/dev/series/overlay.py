@@ -22,10 +22,10 @@ SUBJECTS = {
     "lib/rmap_id/tests": "lib/rmap_id",
     f"{graft.SELFTESTS}/mm": "selftests/mm",
 }
-"""For each folder with sources, the prefix for the subjects of its patches, in the order of the series."""
+"""The folders with sources, in the order of the series. Each has the prefix for the subjects of its patches."""
 
 FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig")
-"""Files that the library's patch adds. They have entries for the suites of all folders."""
+"""Files that the library's patch adds. These files have entries for the suites of all folders."""
 
 TEXT = """\
 mm: KUnit suites and selftests for batches of page-table entries
@@ -80,7 +80,7 @@ class Overlay:
         merged: dict[str, set[str]] = {}
         if strange := [name for name, makefile in self.makefiles.items() if makefile.folder not in SUBJECTS]:
             raise UserError(
-                f"{strange[0]}: add its folder to SUBJECTS of dev/series/overlay.py, at its place in the series"
+                f"{strange[0]}: SUBJECTS of dev/series/overlay.py lacks the folder; add it in the order of the series"
             )
         for makefile in sorted(self.makefiles.values(), key=lambda makefile: list(SUBJECTS).index(makefile.folder)):
             for name, symbols in makefile.listed().items():

@@ -17,7 +17,7 @@ GUARDS = {"_LINUX_LEAFOPS_H": "LEAFOPS"}
 Other such macros also depend on the architecture."""
 
 Ask = Callable[[str], bool | None]
-"""Whether the condition of an #if holds in the tree; None if only the compiler can tell."""
+"""Takes the condition of an #if. Returns whether it is true in the tree, or None if only the compiler can tell."""
 
 _NAMED = re.compile(
     r"^#define (\w+)|^(?:struct|enum) (\w+) \{|^(?:static inline )?[^#\n(]*?(pgtable_kunit_\w+)\(", re.MULTILINE
