@@ -61,8 +61,9 @@ def main(engine: str, arguments: Sequence[str], given: Mapping[str, str]) -> int
 
 def of_kunit(arguments: Sequence[str]) -> dict[str, str]:
     """The variables that correspond to arguments of kunit.py. In the container kunit.py reads the arguments again."""
-    arch = request.parse(["run", *arguments]).known.arch
-    return {**({"ARCH": arch[-1]} if arch else {}), **({"DRY_RUN": "1"} if "--dry-run" in arguments else {})}
+    found, rest = request.split(["run", *arguments])
+    arch = request.parse(rest).known.arch
+    return {**found, **({"ARCH": arch[-1]} if arch else {})}
 
 
 def found(engine: str) -> str:

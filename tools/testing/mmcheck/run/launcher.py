@@ -15,7 +15,7 @@ from ..kernel import checkout, source
 from . import baseline, closing, compare
 from .cell import NAME
 from .prepare import prepare
-from .request import VERBS, parse
+from .request import READS, VERBS, parse, split
 
 HELP = f"""\
 usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kernel's kunit.py ...]
@@ -24,16 +24,17 @@ Builds and boots a kernel with the mmcheck suites and prints their verdicts.
 It takes all verbs and arguments of the kernel's own kunit.py: see kunit.py run --help.
 Relative paths start in the current folder.
 
-from the environment:
-{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "BASELINE", "JOBS", "O", "INSTALL", "DRY_RUN")}
+variables:
+{variables.listed(*READS)}
+
+Instead of KERNEL=7.3 before the command, give KERNEL=7.3 or --kernel 7.3 as an argument; this holds for all of them
+except --jobs, which is an option of the kernel's kunit.py.
 
 arguments of this repository:
   --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
   --base NAME   run the tests on a second kernel first, and compare: "unpatched", or a commit of the git tree KDIR=.
                 The status is 1 if a test fails only on your kernel, or no longer runs
-  --baseline FILE  the same as BASELINE=FILE
   --no-install  the same as INSTALL=no
-  --dry-run     the same as DRY_RUN=1
 
 {variables.statuses()}
 """
@@ -44,8 +45,6 @@ def own(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--apply", default="")
     parser.add_argument("--base", default="")
-    parser.add_argument("--baseline", default="")
-    parser.add_argument("--no-install", action="store_true")
     try:
         return parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
@@ -71,8 +70,6 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what the command line says; returns the exit status."""
     typed = arguments
     mine, arguments = own(arguments)
-    if mine.no_install:
-        os.environ["INSTALL"] = "no"
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0 if arguments else NO_VERDICT
@@ -90,8 +87,6 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         return 0
     if mine.apply:
         environ = {**environ, "PATCH": patch_of(mine.apply, environ)}
-    if mine.baseline:
-        environ = {**environ, "BASELINE": mine.baseline}
     known = baseline.named(environ)
     if known and request.boots and (mine.base or request.known.run_isolated):
         option = "--base, which compares two kernels" if mine.base else "--run_isolated, which keeps no full log"
@@ -113,7 +108,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The command."""
     kept = "run it again to continue from here"
-    if "--dry-run" in arguments:
-        os.environ["DRY_RUN"] = "1"
-        arguments = [argument for argument in arguments if argument != "--dry-run"]
-    return command.run("kunit.py", lambda environ: run(arguments, environ), os.environ, kept)
+    try:
+        found, rest = split(arguments)
+    except UserError as error:
+        progress.say(str(error), "kunit.py")
+        return NO_VERDICT
+    os.environ.update(found)
+    return command.run("kunit.py", lambda environ: run(rest, environ), os.environ, kept)

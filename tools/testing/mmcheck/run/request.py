@@ -2,10 +2,12 @@
 """The command line of kunit.py."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core import variables
 from ..core.errors import UserError
 
 PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
@@ -20,6 +22,14 @@ VALUE_OPTIONS = (
 
 
 VERBS = ("run", "config", "build", "exec", "parse")
+
+
+OWN_OPTIONS = ("--apply", "--base")
+"""Options that only mmcheck has."""
+
+
+READS = ("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "BASELINE", "JOBS", "O", "INSTALL", "DRY_RUN")
+"""The variables that the command reads."""
 
 
 LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")
@@ -43,6 +53,37 @@ class Request:
         """Whether tests are run and their verdicts printed."""
         lists = any(vars(self.known)[option[2:]] for option in LIST_OPTIONS)
         return self.verb in ("run", "exec") and not lists
+
+
+def split(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The variables that the arguments set, as `--kernel 7.3` or `KERNEL=7.3`, and all other arguments.
+
+    --jobs stays an argument, because the kernel's kunit.py has an option with this name. Raises UserError.
+    """
+    options = {variables.option(name): name for name in READS if name != "JOBS"}
+    found: dict[str, str] = {}
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.partition("=")
+        variable = options.get(name, name)
+        if word == "--no-install":
+            found["INSTALL"] = "no"
+        elif word in options and variable in variables.SWITCHES:
+            found[variable] = "1"
+        elif name in options or (equals and name in READS):
+            if not equals and (value := next(words, "")) == "":
+                raise UserError(f"{word}: give a value, as in {word} VALUE")
+            found[variable] = value
+        elif equals and name == "ARCH":
+            rest.append(f"--arch={value}")
+        elif re.match(r"[A-Z]\w*=", word):
+            raise UserError(f"{word}: this command does not read {name}; see --help")
+        else:
+            rest.append(word)
+            if word in (*VALUE_OPTIONS, *OWN_OPTIONS):
+                rest += [value for value in [next(words, None)] if value is not None]
+    return found, rest
 
 
 def parse(arguments: Sequence[str]) -> Request:

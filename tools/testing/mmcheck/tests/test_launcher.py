@@ -12,10 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from mmcheck.boot import guest
+from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.dev import look
 from mmcheck.kernel import toolchain
-from mmcheck.run.request import absolute
+from mmcheck.run.request import absolute, split
 
 from .conftest import User, state
 from .waiting import until
@@ -34,6 +35,29 @@ ok 1 one
     ok 1 a
 [    1.234567] Kernel panic - not syncing: two: b: hang: no end after 60 s
 """
+
+
+@pytest.mark.parametrize(
+    ("words", "found", "rest"),
+    [
+        ("run --kernel 7.3 --arch=arm64 contpte*", {"KERNEL": "7.3"}, "run --arch=arm64 contpte*"),
+        ("run KDIR=/linux --pages=64K", {"KDIR": "/linux", "PAGES": "64K"}, "run"),
+        ("run FEATURES= --no-install", {"FEATURES": "", "INSTALL": "no"}, "run"),
+        ("run ARCH=arm64 --dry-run pte_bits", {"DRY_RUN": "1"}, "run --arch=arm64 pte_bits"),
+        ("run --kconfig_add KERNEL=1 --jobs 3", {}, "run --kconfig_add KERNEL=1 --jobs 3"),
+        ("run --kernel_args=a=b --make_options CC=clang", {}, "run --kernel_args=a=b --make_options CC=clang"),
+    ],
+)
+def test_variables_may_stand_after_the_command(words: str, found: dict[str, str], rest: str) -> None:
+    assert split(words.split()) == (found, rest.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [("run TESTS=a", "does not read TESTS"), ("run --kernel", "--kernel: give a value")]
+)
+def test_a_word_that_could_select_another_kernel_is_an_error(words: str, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        split(words.split())
 
 
 def test_arguments_reach_the_kernels_own_kunit_py_unchanged(user: User) -> None:
