@@ -23,7 +23,7 @@ IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/b
 """For each architecture, the kernel image in the build folder. This module boots only these architectures."""
 
 stop = threading.Event()
-"""This event is set when the user interrupts mmcheck. Then all boots end within a second."""
+"""An interrupt or an error sets this event. Then all boots end within a second."""
 
 PANIC = "Kernel panic - not syncing"
 

@@ -36,7 +36,7 @@ NAMED = 8
 LONG = 600
 """A word of a command is cut after this many characters."""
 
-KNOWN = ("install", "judge", "patch", "mail")
+KNOWN = ("install", "missing", "judge", "patch", "mail")
 """Kinds of steps whose results do not affect which steps follow."""
 
 QUESTION = re.compile(

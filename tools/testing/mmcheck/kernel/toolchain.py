@@ -237,17 +237,19 @@ def provide(needs: Sequence[str]) -> None:
     if not shutil.which("apt-get"):
         raise UserError(f"missing {', '.join(absent)}; {elsewhere(absent)}")
     packages = sorted({package(need) for need in absent})
-    if dry.instead("install", " ".join(packages)):
-        return
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    forbidden = os.environ.get("INSTALL") == "no"
+    refuses = os.geteuid() != 0 or forbidden
+    listed = " ".join(packages)
+    if dry.instead("missing", f"{listed}: the command ends here") if refuses else dry.instead("install", listed):
+        return
     # Another run may be installing something right now: wait for it.
     patient = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *command[1:]]
     names = ", ".join(absent)
-    forbidden = os.environ.get("INSTALL") == "no"
-    if os.geteuid() != 0 or forbidden:
+    if refuses:
         why = f"missing {names}{' (INSTALL=no)' if forbidden else ''}"
         raise UserError(f"{why}; install with: {'sudo ' * (os.geteuid() != 0)}{' '.join(command)}")
-    progress.say(f"missing {names}: installing {' '.join(packages)}")
+    progress.say(f"missing {names}: installing {listed}")
     for step in (["apt-get", "-qq", "update"], patient):
         done = subprocess.run(
             step,

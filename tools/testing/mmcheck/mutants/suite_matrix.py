@@ -30,7 +30,7 @@ FLOOD = 3000
 """If the kernel prints this many lines without a verdict, it counts as crashed in the case that is running."""
 
 SLOW, ENOUGH = 2.0, 2
-"""A slow case takes more than SLOW seconds. If ENOUGH other cases notice a mutant, slow cases do not run with it."""
+"""A slow case takes more than SLOW seconds. If ENOUGH quick cases notice a mutant, slow cases do not run with it."""
 
 
 @dataclass

@@ -94,7 +94,7 @@ class Input:
         self.runs = sorted(cells, key=lambda run: order.get(run.name, len(order)))
         self.runs += self._others()
         if not (self.runs or self.mutants or self.coverage or self.bench):
-            raise UserError(f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O=")
+            raise UserError(f"no results in {out}: run kunit.py, make kselftest or make matrix first, or set O=")
 
     def _planned(self) -> list[str]:
         """The names of the cells of the table, and of cells that ran but are not in the table."""

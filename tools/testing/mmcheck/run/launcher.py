@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core import command, disk, ours, progress, variables
+from ..core import command, disk, dry, ours, progress, variables
 from ..core.errors import NO_VERDICT, UserError
 from ..core.settings import from_environment, out_of
 from ..kernel import checkout, source
@@ -18,7 +18,7 @@ from .prepare import prepare
 from .request import READS, VERBS, parse, split
 
 HELP = f"""\
-usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kernel's kunit.py ...]
+usage: kunit.py run|config|build|exec|parse [--arch=ARCH, default um] [argument of the kernel's kunit.py ...]
 
 Builds and boots a kernel with the mmcheck suites and prints their verdicts.
 It takes all verbs and arguments of the kernel's own kunit.py: see kunit.py run --help.
@@ -61,8 +61,10 @@ def patch_of(given: str, environ: Mapping[str, str]) -> str:
     if not kdir:
         raise UserError(f"--apply {given}: there is no such file, and a range of commits needs a git tree in KDIR=")
     text = checkout.mails(kdir, given)
-    file = ours.claim(out_of(environ) / "applied") / f"{disk.digest(text)[:12]}.mbox"
-    disk.replace(file, text)
+    folder = out_of(environ) / "applied"
+    file = folder / f"{disk.digest(text)[:12]}.mbox"
+    if not dry.instead("write", str(file)):
+        disk.replace(ours.claim(folder) / file.name, text)
     return str(file)
 
 

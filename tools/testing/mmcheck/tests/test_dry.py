@@ -5,6 +5,7 @@ import os
 import posix
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from mmcheck import verbs
 from mmcheck.boot.results import Case
 from mmcheck.core import command, dry
 from mmcheck.core.settings import PROJECT
-from mmcheck.kernel import known_issues
+from mmcheck.kernel import known_issues, toolchain
 
 from . import stand_ins
 from .conftest import fake_tree
@@ -193,6 +194,39 @@ def test_a_kernel_that_is_not_here_is_not_fetched(home: Path) -> None:
     done = dry_run(home, ["tools/testing/kunit/kunit.py", "run", "--arch=um", "--dry-run"], KERNEL="6.18")
     assert re.search(r"^fetch +linux 6\.18 into .*^tree .*^run ", done.stdout, re.MULTILINE | re.DOTALL), done.stderr
     assert snapshot(home, PROJECT) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tools/testing/kunit/kunit.py", "run", "--arch=arm64", "--apply", "HEAD^..HEAD", "--dry-run"],
+        [sys.executable, "tools/testing/mmcheck", "radar", "HEAD^..HEAD", "--dry-run"],
+    ],
+    ids=["kunit.py", "radar"],
+)
+def test_a_range_of_commits_is_no_missing_file(home: Path, words: list[str]) -> None:
+    (home / "linux/new").touch()
+    for git in (["add", "new"], ["commit", "-qm", "3"]):
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b.c", *git], cwd=home / "linux", check=False)
+    before = snapshot(home, PROJECT)
+    done = dry_run(home, words, KDIR=str(home / "linux"))
+    assert done.returncode == 0 and re.search(r"^write +.*out/applied/", done.stdout, re.MULTILINE), done.stderr
+    assert snapshot(home, PROJECT) == before
+
+
+def test_what_may_not_be_installed_is_named_as_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def body() -> int:
+        toolchain.provide(["bison"])
+        return 0
+
+    monkeypatch.setattr(shutil, "which", {"apt-get": "/usr/bin/apt-get"}.get)
+    for forbidden, said in (("no", "missing bison: the command ends here"), ("", "install bison")):
+        monkeypatch.setenv("INSTALL", forbidden)
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert dry.listed(body, Path("/nonexistent")) == 0
+        assert said in capsys.readouterr().out
 
 
 def test_bad_input_is_refused_as_ever(home: Path) -> None:

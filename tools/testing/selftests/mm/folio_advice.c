@@ -7,13 +7,14 @@
  * private to one process. Otherwise advice changes nothing. Advice on a whole
  * folio does not split it. The exception is MADV_PAGEOUT in a kernel that can
  * swap only single pages. Linux 6.15 and later track at most two of the
- * processes that map a folio. If the last process that maps a folio is not
- * tracked, these kernels still consider the folio shared. Older kernels look
- * only at the first page of the folio. They overlook a process that maps only
- * later pages. khugepaged makes a huge page only if at most max_ptes_shared
- * pages are in folios that it considers shared. A KSM page that one process
- * maps twice counts as shared. The zero page never counts as private. The
- * memory of other processes always keeps its content.
+ * processes that map a folio. If only one process still maps a folio, and this
+ * process is not tracked, these kernels consider the folio shared. Older
+ * kernels look only at the first page of the folio. They overlook a process
+ * that maps only later pages. khugepaged counts the pages in folios that it
+ * considers shared. It makes a huge page if this number is max_ptes_shared, but
+ * not if the number is higher by one. A KSM page that one process maps twice
+ * counts as shared. The zero page never counts as private. The memory of other
+ * processes always keeps its content.
  *
  * Does not prove: how the kernel counts mappings (KUnit: folio_mapped_*).
  *

@@ -5,7 +5,7 @@
  * write by the remaining process reuses or copies the page.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
- * processes start, unmap parts of the folio, and exit. A page is never
+ * processes start, unmap parts of the memory, and exit. A page is never
  * "exclusive" while two processes map it. After all other processes have
  * exited, writes reuse the pages if the kernel tracks which processes map a
  * folio (Linux 6.15 and later). Older kernels copy the pages of a large folio.

@@ -111,7 +111,7 @@ static bool has_soft_dirty(char *at)
 /* Map two folios, or single pages if @zeros is true. Returns NULL, or the reason for a failure. */
 static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
-	/* A split of a large folio would replace zeros with the zero page before KSM does. */
+	/* A split of a large folio would map the zero page for pages of zeros before KSM does. */
 	int order = zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 

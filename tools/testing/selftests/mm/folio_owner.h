@@ -146,7 +146,7 @@ static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memor
 
 /*
  * Fill two pages with the same value, start KSM, and wait until KSM has merged
- * them. Returns whether KSM merged them.
+ * them, but at most for half a minute. Returns whether KSM merged them.
  */
 static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 {

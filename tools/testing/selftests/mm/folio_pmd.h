@@ -5,7 +5,7 @@
 
 #include "folio_util.h"
 
-/* If a test needs a huge page and cannot get one, it is skipped for this reason. */
+/* If pmd_pages() is 0, a test that needs a huge page is skipped for this reason. */
 #define NO_HUGE_PAGES "no huge pages that fit into this machine"
 
 /**

@@ -452,10 +452,10 @@ static int all_copied(struct memory *m, int unused)
 
 /*
  * [mapped 36] Three processes mapped the folio, and only the third process
- * still maps it. The kernel tracks at most two processes per folio. The kernel
- * has never tracked the third process, so the kernel assumes that the folio is
- * shared. So every kernel copies each page when the process writes to it, and
- * each copy has the right content.
+ * still maps it. A kernel that tracks owners tracks at most two processes per
+ * folio. It has never tracked the third process, so it assumes that the folio
+ * is shared, and copies each page that the process writes to. An older kernel
+ * also copies each page of this large folio. Each copy has the right content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {

@@ -104,7 +104,7 @@ static void *write_and_drop(void *unused)
  * seconds.
  *
  * Known issue 63: if the other thread takes page faults at the same time, an
- * access to the page sometimes still succeeds.
+ * access to the page can still succeed.
  */
 TEST_F(hugetlb_cut, last_page_is_gone)
 {

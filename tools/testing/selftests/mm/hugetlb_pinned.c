@@ -7,8 +7,8 @@
  * it reserved, and the number of reservations is right.
  *
  * How: vmsplice() puts the page into a pipe. There are two mappings of one page each, and the pool
- * has exactly two or three pages. As a control, the test does the same with a page that is in no
- * pipe.
+ * has exactly two or three unused pages. As a control, the test does the same with a page that is
+ * in no pipe.
  *
  * Does not prove: anything about pages that a device or io_uring uses, or about
  * files of hugetlbfs.
