@@ -302,8 +302,8 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 /*
  * The entries of a folio of four pages are writable, young and dirty in every
  * combination, and a batch begins at each entry [contpte 159-161, 163]. The
- * report combines the bits of all entries of the batch: of the first, of the
- * last, and of all entries in between.
+ * report combines the bits of all entries of the batch. In 6.12 the report
+ * leaves out the first entry.
  */
 static void folio_pte_batch_all_states(struct kunit *test)
 {

@@ -28,7 +28,7 @@ SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", 
 """The programs in /bin of the virtual machine. Each has its Debian package, and its path in this package."""
 
 MEMORY = 2048
-"""The memory of the machine, in MiB. The machine's swap device is a RAM disk, which is an eighth as large."""
+"""The memory of the machine, in MiB. The machine's swap device is a RAM disk. Its size is an eighth of this memory."""
 
 LEAST = {"64K": 4096}
 """The memory in MiB that a kernel with this page size needs to group free pages by mobility (six huge pages). With less

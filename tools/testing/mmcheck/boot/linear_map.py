@@ -27,7 +27,7 @@ CLEARS_PER_GIB = 512 + 1
 
 CPU = toolchain.ARM64_CPU
 BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
-"""Newer kernels know that this CPU has break-before-make level 3, so they map memory with block entries on it."""
+"""Newer kernels know that this CPU has break-before-make level 3. So on this CPU they map memory with block entries."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from .settings import VARIABLES
 from .variables import check_switches
 
 ALIKE = 20
-"""At most this many steps that run the same program are printed."""
+"""A dry run prints at most this many steps that run the same program."""
 
 NAMED = 8
 """At most this many files outside of O= are named."""
@@ -37,7 +37,7 @@ LONG = 600
 """A word of a command is cut after this many characters."""
 
 KNOWN = ("install", "missing", "judge", "patch", "mail")
-"""Kinds of steps whose results do not affect which steps follow."""
+"""Kinds of steps. The next steps do not depend on the results of such steps."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"

@@ -37,7 +37,7 @@ FIRST_ESTIMATE = 60.0
 """After this many seconds of work with a known `pace`, the lines also show the remaining time."""
 
 EVEN = ((0.0, 0.0), (1.0, 1.0))
-"""The `pace` of work whose steps all take the same time."""
+"""The `pace` of work in which all steps take the same time."""
 
 
 def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:

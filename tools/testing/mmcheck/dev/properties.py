@@ -50,7 +50,7 @@ for any kernel.
 """
 
 STATES = {
-    "tested": "a case, a build or a test of mmcheck's Python code tests it",
+    "tested": "it is tested by a case, by a build, or by a test of mmcheck's Python code",
     "with a gap": "partly tested; the row says what is missing",
     "measured": "a benchmark prints a figure, but no test checks it",
     "open": "it could be tested, but no test exists yet",
@@ -96,11 +96,11 @@ class Row:
         name = f"{self.catalogue} {self.numbers}"
         found = []
         if not self.tests and not (self.elsewhere or self.none or self.gap):
-            found.append(f"{name}: the table calls it tested, but no case cites it")
+            found.append(f'{name}: the table says "tested", but no case cites it')
         if self.tests and self.none:
-            found.append(f"{name}: the table calls it not testable, but {self.tests[0]} cites it")
+            found.append(f'{name}: the table says "not testable", but {self.tests[0]} cites it')
         if self.measured and not self.tests:
-            found.append(f"{name}: the table calls it measured, but no case cites it")
+            found.append(f'{name}: the table says "measured", but no case cites it')
         if self.tests and not self.elsewhere:
             found += [f"{name}: no case cites row {n}" for n in sorted(overlay.numbers(self.numbers) - cited.keys())]
         return found

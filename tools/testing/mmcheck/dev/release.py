@@ -70,8 +70,7 @@ def heading(text: str, version: str, day: str) -> tuple[str, str]:
     """CHANGELOG.md with the heading `version`, or "" if it has this heading already, and the notes on the version."""
     if not (old := re.search(rf"^## {re.escape(version)}\b.*\n", text, re.MULTILINE)):
         if UNRELEASED not in text:
-            headings = f"neither a heading Unreleased nor a heading {version}"
-            raise UserError(f"{CHANGELOG} has {headings}: add one, and describe the changes")
+            raise UserError(f'{CHANGELOG} has no heading "Unreleased" or "{version}": add one and describe the changes')
         text = text.replace(UNRELEASED, f"{UNRELEASED}\n## {version}, {day}\n", 1)
     found = re.search(rf"^## {re.escape(version)}\b.*\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
     notes = found[1].strip() if found else ""

@@ -207,7 +207,7 @@ class Journal:
         for name, digests in self.copied.items():
             path = tree / name
             if path.exists() and disk.digest(path.read_bytes()) not in digests:
-                raise UserError(f"{path} was changed since the graft; first copy it to a safe place, and delete it")
+                raise UserError(f"{path} was changed since the graft; first move this file to a safe place")
 
 
 def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> str:

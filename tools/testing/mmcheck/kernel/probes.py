@@ -49,6 +49,6 @@ def warning(unknown: Sequence[str]) -> str:
     """The warning about probes with unknown answers."""
     named = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
     return (
-        f"cannot tell whether this kernel has {named}. If the code that lib/pgtable_kunit/probes looks "
-        "for has moved, cases may expect code that this kernel lacks"
+        f"cannot tell whether this kernel has {named}. lib/pgtable_kunit/probes names the code to look "
+        "for. If this code has moved, cases may expect code that this kernel lacks"
     )

@@ -38,7 +38,7 @@ OLDEST = (6, 12)
 """The oldest kernel that the suites are built for."""
 
 BATCHES = ("mm/internal.h", "folio_pte_batch"), ("mm/util.c", "folio_pte_batch")
-"""The files in which a kernel may define the function that nearly all suites need. A tree without it is too old."""
+"""Files that may define the function that nearly all suites need. A tree without this function is too old."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ CHECKSUMS = ("sha256sums.asc", "SHA256SUMS", "sha256sum.txt")
 """Names of files that list the checksums of a whole folder."""
 
 PROGRAMS = {"xz": "xz", "txz": "xz", "gz": "gzip", "tgz": "gzip", "bz2": "bzip2", "zst": "zstd"}
-"""For each suffix of a file, the program that unpacks it."""
+"""For each suffix of a file name, the program that unpacks such files."""
 
 SECONDS = 60
 """A download fails if no data arrives for this many seconds."""

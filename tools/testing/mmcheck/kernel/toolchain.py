@@ -160,7 +160,7 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 
 
 BOX = f"./mmcheck {CONTAINER}"
-"""The beginning of a command that runs in a container. Such a command needs no packages of this system."""
+"""A command that begins with these words runs in a container, and needs no packages of this system."""
 
 BOXED = "MMCHECK_CONTAINER"
 """The environment variable that is set in the container. Its value is the default of O= there."""

@@ -220,7 +220,11 @@ class Session(Builder):
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
         count = sum(only is None or mutant.name in only for mutant, _ in mutants)
-        dry.instead("judge", f"{count} mutants in one kernel, at least one boot for each; {len(absent)} do not fit it")
+        dry.instead(
+            "judge",
+            f"{count} mutants in one kernel, with at least one boot for each mutant; "
+            f"{len(absent)} other mutants do not fit this kernel",
+        )
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]

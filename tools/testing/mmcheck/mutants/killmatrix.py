@@ -193,8 +193,8 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines = [f"{len(matrix.rows)} mutants, {len(matrix.cases)} cases"]
     share = 100 * len(found.unproven) / count
     lines.append(
-        f"{len(found.unproven)} cases ({share:.1f} %) notice no mutant; {REASONS.name} gives no reason for "
-        f"{len(open_ones)} of them:"
+        f"{len(found.unproven)} cases ({share:.1f} %) notice no mutant; {len(open_ones)} of these cases have "
+        f"no reason in {REASONS.name}:"
     )
     lines += [f"  {case}  {why}".rstrip() for case, why in found.unproven.items()]
     lines.append(f"{len(found.fragile)} mutants are noticed by only one case:")

@@ -47,7 +47,7 @@ def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Resu
 
 
 NOTHING = ("does not fit", "does not build")
-"""The states of mutants with which no test ran. They say nothing about the tests."""
+"""If a mutant has one of these states, no test ran with the mutant. These states say nothing about the tests."""
 
 
 def status(results: Sequence[Result]) -> int:
@@ -182,7 +182,8 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     could = total.noticed + total.survived
     more = [
         f"the whole sample: {len(verdicts)} mutants tested; {total.noticed} of {could} noticed "
-        f"({percent(total.noticed, could)}), {total.failing} by a failing test; {total.equivalent} more are equivalent"
+        f"({percent(total.noticed, could)}), and {total.failing} of the noticed mutants made a test fail; "
+        f"{total.equivalent} more mutants are equivalent"
     ]
     if score := by_hand(session):
         more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")

@@ -23,7 +23,7 @@ from .searches import SEARCHES, Candidate, gaps, guards, search, tree
 TABLE = Path(__file__).with_name("verdicts.toml")
 VERDICTS = ("shown", "open", "refuted")
 NEW = "new"
-"""The state of a candidate, found by a pattern, that has no verdict yet."""
+"""The state of a candidate that a pattern has found and that has no verdict yet."""
 
 
 @dataclass(frozen=True)

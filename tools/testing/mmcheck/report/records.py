@@ -17,7 +17,7 @@ from ..study import selection
 JSON = dict[str, Any]
 
 CELLS = "matrix"
-"""The kind of the records that make matrix writes for its cells."""
+"""The kind of the records that `make matrix` writes for its cells."""
 
 _SLUG = re.compile(r"(?:(\d+\.\d+)-)?([a-z]\w*?)(?:-(4K|16K|64K))?(-selftests)?(?:-(\w+))?")
 

@@ -18,7 +18,7 @@ from . import kselftest
 from .selftests import Program
 
 MACHINE = {"x86_64": 62, "arm64": 183}
-"""The number of each architecture in the header of a program."""
+"""The number that identifies each architecture in the header of a program."""
 
 INTERPRETER = 3
 """The type of the program header that names a dynamic linker."""

@@ -71,7 +71,7 @@ class Entry:
         return self.most >= one.most and (self.splat or not one.splat)
 
     def places(self) -> list[tuple[str, str]]:
-        """Architectures and page sizes for which the entry holds; "" for all."""
+        """Architectures and page sizes to which the entry applies; "" for all."""
         return [(arch, pages) for arch in self.arches or [""] for pages in self.pages or [""]]
 
     def about(self, suite: str) -> bool:
@@ -153,7 +153,7 @@ class Baseline:
         """The advice about an entry that lists more failures than there are."""
         if failed:
             less = f"only {failed} of {entry.most} failures of {entry.case} still occur"
-            return f"{FIXED}{less}; set fails = {failed} in {self.file.name}"
+            return f"{FIXED}{less}; set `fails = {failed}` in {self.file.name}"
         return f"{FIXED}remove {entry.case} from {self.file.name}"
 
     def missing(self, found: Iterable[Entry]) -> list[Entry]:

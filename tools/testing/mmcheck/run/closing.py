@@ -18,7 +18,7 @@ NAMED = 5
 """At most this many failures are named. The log lists all failures."""
 
 REASONS = 5
-"""At most this many reasons of skips are given. The log lists all reasons."""
+"""At most this many reasons for skips are given. The log lists all reasons."""
 
 NEW = "new failures (not known issues)"
 

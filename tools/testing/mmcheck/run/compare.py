@@ -14,7 +14,7 @@ from . import closing
 from .launch import Launch
 
 UNPATCHED = "unpatched"
-"""The value of --base for the same tree without the patch."""
+"""This value of `--base` means the same tree without the patch."""
 
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
 

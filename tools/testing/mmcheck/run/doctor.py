@@ -77,13 +77,14 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if shutil.which("ccache"):
         yield Finding("ccache", "has", "ready")
     else:
-        many = "the commands bisect, mutants and patches, and the option --base, build many kernels"
+        many = "these build many kernels: the commands bisect, mutants and patches, and the option --base"
         yield Finding("ccache", "lacks", f"{toolchain.NO_CCACHE}; {many}")
     if guest.has_kvm(toolchain.own_arch()):
         own = toolchain.own_arch()
         yield Finding("KVM", "has", f"/dev/kvm exists for {own}; if KVM does not work, QEMU emulates the machine")
     else:
-        yield Finding("KVM", "lacks", "QEMU must emulate machines: selftests take minutes, and races happen less often")
+        slow = "QEMU must emulate machines, so selftests take minutes and races happen less often"
+        yield Finding("KVM", "lacks", slow)
     if sandbox.filters(toolchain.ARCHITECTURES["arm64"].emulator):
         yield Finding("sandbox", "has", "QEMU runs without network, and with a filter of system calls")
     else:

@@ -59,7 +59,7 @@ def patch_of(given: str, environ: Mapping[str, str]) -> str:
         return given
     kdir = from_environment(environ).kdir
     if not kdir:
-        raise UserError(f"--apply {given}: there is no such file, and a range of commits needs a git tree in KDIR=")
+        raise UserError(f"--apply {given}: there is no such file. For a range of commits, set KDIR= to a git tree")
     text = checkout.mails(kdir, given)
     folder = out_of(environ) / "applied"
     file = folder / f"{disk.digest(text)[:12]}.mbox"
@@ -85,7 +85,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         if kernel := source.here(settings):
             theirs = [sys.executable, "-B", str(kernel.path / "tools/testing/kunit/kunit.py"), *arguments]
             return subprocess.run(theirs, stdin=subprocess.DEVNULL).returncode
-        print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
+        print(
+            f"After linux {settings.kernel} is downloaded, this help also shows"
+            " the arguments of the kernel's own kunit.py."
+        )
         return 0
     if mine.apply:
         environ = {**environ, "PATCH": patch_of(mine.apply, environ)}

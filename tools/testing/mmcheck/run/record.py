@@ -26,7 +26,7 @@ from ..core.errors import FAILED, PASSED, SKIPPED, UserError
 FILE = "run.json"
 
 KEPT = 10
-"""The number of records of one name that are kept. Older records are removed."""
+"""At most this many records with the same name are kept. Older records are removed."""
 
 PAUSE = 5
 """At least this many seconds pass between two writes of one record, except before the last write."""

@@ -81,7 +81,7 @@ def load(path: Path = TABLE) -> list[Line]:
         if unknown := set(entry) - FIELDS:
             raise UserError(f"{path.name}: {entry}: there is no key {', '.join(sorted(unknown))}")
         if not entry.get("why") or not entry.get("says") or not entry.get("cases"):
-            raise UserError(f"{path.name}: {entry}: needs the keys why, says and cases")
+            raise UserError(f"{path.name}: {entry}: needs the keys `why`, `says` and `cases`")
         only = tuple((field[key], tuple(entry[key])) for key in CONDITIONS if key in entry)
         text = (entry["why"], entry["says"], tuple(entry["cases"]), entry.get("unskip", ""))
         found.append(Line(*text, bool(entry.get("selftests")), bool(entry.get("maybe")), only))
@@ -194,7 +194,7 @@ def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
 
 
 NEWER = "KERNEL=7.3"
-"""If the `unskip` of a line is exactly this text, the cases of the line need only a newer kernel to run."""
+"""If the `unskip` of a line is exactly this text, a newer kernel is all that the cases of the line need."""
 
 
 def summary(cases: Sequence[results.Case], lines: Sequence[Line], arch: str, environ: Mapping[str, str]) -> list[str]:

@@ -43,7 +43,7 @@ KNOWN = {
     "vmtests_ksm_numa.ksm_tests -N -m 1": "the test expects that KSM merges within two scans, as with smart_scan=0",
     "vmtests_pkey.protection_keys_*": "the test is linked with a C library that the machine does not have",
     "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the test's files are in memory, and are not collapsed",
-    "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
+    "vmtests_thp.khugepaged*": "khugepaged.c of 6.12 does not compile, because KSFT_SKIP is undefined",
 }
 """Globs of cases that fail although the kernel is right. Each glob has the cause of the failure."""
 

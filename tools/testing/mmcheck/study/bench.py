@@ -32,7 +32,9 @@ from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""Options of the emulator. It counts instructions to measure time. Its memory has room for 1 GiB and the copies."""
+"""With these options, the emulator counts instructions to measure time. The memory of the emulated machine has room for
+1 GiB of test memory and for the copies of its pages.
+"""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
@@ -47,10 +49,10 @@ TIMEOUT = 3600
 """Seconds for a boot."""
 
 COUNTERS = catalogue.FOLDER / "counters"
-"""Changes that make a kernel count the page-table entries that it writes."""
+"""With these changes, a kernel counts the page-table entries that it writes."""
 
 ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
-"""With these mutants, the kernel maps a table into the fixmap again for each contiguous block, as before 6.10."""
+"""With these mutants, the kernel maps a table into the fixmap separately for each contiguous block, as before 6.10."""
 
 LINEAR_MAPS = (
     ("pages, anew for each block", linear_map.CPU, ANEW, KERNELS),

@@ -163,7 +163,7 @@ def run(environ: Mapping[str, str]) -> int:
     if not all(names):
         raise UserError("give two commits: ./mmcheck bisect GOOD BAD --kdir TREE")
     if not settings.kdir:
-        raise UserError("set KDIR=, a git tree of Linux: a packaged kernel has no commits")
+        raise UserError("set KDIR= to a git tree of Linux, because a packaged kernel has no commits")
     good, bad = (checkout.commit(settings.kdir, name) for name in names)
     if good == bad:
         raise UserError(f"GOOD={names[0]} and BAD={names[1]} are the same commit {good[:12]}")

@@ -34,7 +34,7 @@ KIND = "matrix"
 GIB_PER_BUILD = 4
 
 NO_SUITE = "this kernel has no such suite"
-"""The reason of a skip if FILES= or PATCH= selects a suite that this kernel lacks."""
+"""If FILES= or PATCH= selects a suite that this kernel lacks, the suite is skipped for this reason."""
 
 STATES = {"failed": FAILED, "none": NO_VERDICT, "passed": PASSED}
 """The verdicts on a cell, each with its exit status, from the worst to the best. "none" means that no test has run."""

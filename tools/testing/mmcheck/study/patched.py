@@ -231,7 +231,7 @@ def prove(
     """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
-        raise UserError(f"BEFORE={both}: use BEFORE=no to leave out the kernel without the patches")
+        raise UserError(f"BEFORE={both}: use BEFORE=no to test only the kernel with the patches")
     places = machines(issues, settings, bool(environ.get("ARCH") or environ.get("PAGES")))
     needs = [need for place in places for need in toolchain.requirements(place.arch, own_compiler=False)]
     toolchain.provide([*dict.fromkeys(needs), "patch"])

@@ -14,7 +14,7 @@ from ..core import disk
 from ..core.errors import UserError
 
 WIDTH, LABELS, BARS = 420, 165, 210
-"""The width of a plot, of its part for names, and of its part for bars. A plot fits on the screen of a phone."""
+"""Three widths: the whole plot, its part for names, and its part for bars. A plot fits on the screen of a phone."""
 
 LINE = 18
 

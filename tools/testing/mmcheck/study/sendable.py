@@ -201,7 +201,7 @@ def run(environ: Mapping[str, str]) -> int:
     facts.command = closing.make("patches", environ)
     mails: list[Mail] = []
     with record.kept(settings.out, facts) as recorder:
-        if not dry.instead("mail", f"{len(found)} patches into {folder}, and check each with git am and checkpatch.pl"):
+        if not dry.instead("mail", f"{len(found)} patches into {folder}; `git am` and checkpatch.pl check each patch"):
             mails = written(found, kernel, person, folder)
         table = Table(mails, recorder.put)
         recorder.put(table.data())

@@ -80,7 +80,7 @@ def test_a_glob_says_how_many_may_fail() -> None:
     cases = judged([entry], [bad(names[0]), good(names[1]), good(names[2])])
     assert states(cases) == "known passed passed"
     assert [case.remarks for case in cases[1:]] == [
-        ["fixed: only 1 of 2 failures of s.race* still occur; set fails = 1 in known.toml"],
+        ["fixed: only 1 of 2 failures of s.race* still occur; set `fails = 1` in known.toml"],
         [],
     ]
 

@@ -143,7 +143,8 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
     assert capsys.readouterr().out.splitlines()[-7:] == [
         "FAILED: 1 of 2 mutants noticed",
         "not noticed: swap_f_012345",
-        "the whole sample: 2 mutants tested; 1 of 2 noticed (50.0 %), 1 by a failing test; 0 more are equivalent",
+        "the whole sample: 2 mutants tested; 1 of 2 noticed (50.0 %), and 1 of the noticed mutants made a test fail; "
+        "0 more mutants are equivalent",
         "the catalogue: 9 of 10 noticed (90.0 %)",
         f"mutants survived: for each of them, write into {tmp_path / '7.3-arm64.toml'} why it is harmless",
         "log: out/mutants (consoles)",

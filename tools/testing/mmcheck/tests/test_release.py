@@ -97,7 +97,7 @@ def test_the_changelog_gets_the_version_once() -> None:
     assert release.heading(text, "1.1.0", DAY) == ("", notes)
     with pytest.raises(UserError, match=r"has no notes on 1.2.0"):
         release.heading(text, "1.2.0", DAY)
-    with pytest.raises(UserError, match=r"has neither a heading Unreleased nor a heading 1.2.0"):
+    with pytest.raises(UserError, match=r'has no heading "Unreleased" or "1.2.0"'):
         release.heading("# Changelog\n", "1.2.0", DAY)
 
 

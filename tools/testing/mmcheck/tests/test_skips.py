@@ -220,7 +220,7 @@ def test_kunit_py_takes_what_each_line_says_that_it_should_run() -> None:
 def test_an_unknown_condition_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match="there is no key"):
         table(tmp_path, ENTRY + text)
-    with pytest.raises(UserError, match="needs the keys why"):
+    with pytest.raises(UserError, match="needs the keys `why`"):
         table(tmp_path, '[[skip]]\nwhy = "x"\n')
 
 

@@ -372,7 +372,7 @@ def test_a_package_that_is_not_known_elsewhere_is_not_guessed(monkeypatch: pytes
     monkeypatch.setattr("shutil.which", lambda name: name if name == "pacman" else None)
     said = toolchain.elsewhere(["s390x-linux-gnu-gcc"])
     what = "mmcheck does not know which package has s390x-linux-gnu-gcc"
-    assert said == f"{what}; ./mmcheck --container works without this package"
+    assert said == f"{what}; ./mmcheck --container does not need this package"
 
 
 def test_variables_of_the_shell_do_not_change_what_is_run(user: User, tmp_path: Path) -> None:

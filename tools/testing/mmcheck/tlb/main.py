@@ -29,7 +29,7 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The `kind` in the records of this command. The last boot has a folder of this name below O=."""
+"""The `kind` in the records of this command. The folder of the last boot, below O=, has the same name."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose the kernel and the tests of the boot."""

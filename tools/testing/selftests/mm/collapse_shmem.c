@@ -9,8 +9,8 @@
  * maps it. MADV_COLLAPSE maps the page with one PMD. Then the test checks the
  * content. The control variant does not call MADV_COLLAPSE.
  *
- * Does not prove: what happens to single pages (folio_collapse tests this), or
- * to files on a disk.
+ * Does not prove: the effect of MADV_COLLAPSE on single pages (folio_collapse
+ * tests this effect), or on files on a disk.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=collapse_shmem
  */

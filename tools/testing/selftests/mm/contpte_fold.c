@@ -17,9 +17,9 @@
  *   all                  xxxxxxxxxxxxxxxx
  *   many         xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
  *
- * Each group of adjacent x in the drawing is a place, so there are ten places.
- * The test makes each call once at each place, and maps fresh memory before
- * every call.
+ * In the drawing, each unbroken run of the letter x is one place, even a single
+ * x. So there are ten places. The test makes each call once at each place, and
+ * maps fresh memory before every call.
  *
  * Does not prove: which TLB invalidations the calls cause (KUnit: vma_split and
  * the contpte suites count them).

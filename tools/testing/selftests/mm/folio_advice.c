@@ -218,7 +218,7 @@ TEST_F(folio_advice, part_of_third_process)
 /*
  * [mapped 41] MADV_COLD and MADV_FREE on a whole folio do not split it, and
  * MADV_FREE makes all its pages lazyfree. MADV_PAGEOUT swaps out the whole
- * folio, and splits it only in a kernel that can swap only single pages.
+ * folio. It splits the folio only if the kernel cannot swap large folios.
  */
 TEST_F(folio_advice, whole_alone)
 {
@@ -518,8 +518,9 @@ FIXTURE_TEARDOWN(same_page)
 /*
  * [mapped 47] KSM merges two pages of one process. The merged page is mapped
  * twice, so it counts as shared and cannot be moved. A write to one of the two
- * addresses goes to a copy. After this write, the merged page is mapped once
- * and can be moved. A write to the other address also goes to a copy.
+ * addresses goes to a copy. After this write, only the other address maps the
+ * merged page, and the merged page can be moved. A write to the other address
+ * also goes to a copy.
  */
 TEST_F_TIMEOUT(same_page, ksm, 60)
 {

@@ -195,9 +195,10 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages are zero after a first write. The
- * rounds write to up to six different places in the page: the first and second
- * base page, two in the middle, and two at the end.
+ * [clearing 18, 24] Private hugetlb pages are zero after a first write. Each
+ * round writes to one base page of each hugetlb page. All rounds together use
+ * up to six different base pages: the first and the second, two in the middle,
+ * and two at the end.
  */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {

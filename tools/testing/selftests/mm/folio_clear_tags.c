@@ -11,10 +11,10 @@
  * enables no tag checks. The virtual machine of this program has memory with
  * tags.
  *
- * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 keeps only
- * two tags for a whole page: one for all even granules, and one for all odd
- * granules. So the test notices if a whole page keeps its old tags. It does not
- * notice if only one granule keeps its old tag.
+ * Does not prove: tag checks (selftests/arm64/mte tests them). QEMU 7.2 keeps
+ * only two tags for a whole page: one for all even granules, and one for all
+ * odd granules. So the test notices if a whole page keeps its old tags. It does
+ * not notice if only one granule keeps its old tag.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
  */

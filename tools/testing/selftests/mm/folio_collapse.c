@@ -97,7 +97,7 @@ FIXTURE_TEARDOWN(folio_collapse)
 	memory_free(&self->memory);
 }
 
-/* How many pages PMDs map in the mapping at @at. */
+/* The number of pages that are mapped by PMDs in the mapping at @at. */
 static long huge_pages(const struct memory *m, const char *at)
 {
 	return smaps_pages(at, m->fd < 0 ? "AnonHugePages" : "ShmemPmdMapped");
@@ -117,8 +117,8 @@ static bool make_hole(const struct memory *m, unsigned int first, unsigned int p
 }
 
 /*
- * The first page with wrong content, or -1. @pages pages, starting at page
- * @first, are missing, so they must read as zeros.
+ * The first page with wrong content, or -1. From page @first on, @pages pages
+ * are missing, so these pages must read as zeros.
  */
 static int wrong_page(const struct memory *m, const char *at, unsigned int first,
 		      unsigned int pages)
@@ -381,9 +381,9 @@ TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
 }
 
 /*
- * khugepaged may make folios of one block, but no huge page. One page is
- * missing. Each block becomes a folio, except for the block with the missing
- * page.
+ * The settings allow khugepaged to make folios of one block, but no huge page.
+ * One page is missing. Each block becomes a folio, except for the block with
+ * the missing page.
  */
 TEST_F_TIMEOUT(folio_collapse, blocks, 60)
 {

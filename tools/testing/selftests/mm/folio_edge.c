@@ -7,17 +7,17 @@
  * the end of this page. Reclaim reads no entries past the end of a page table.
  *
  * How: the test fills hundreds of pipes one after the other, so that many of
- * their pages are adjacent in memory. It then closes every other pipe. The next
- * page that the kernel allocates for itself is likely to lie directly before a
- * page of an open pipe. The test knows the content of the pipe's page, and
- * checks it later. One such pair of pages is enough to notice an access past
- * the end.
+ * their pages are adjacent in memory. It then closes every second pipe. The
+ * next page that the kernel allocates for itself is likely to lie directly
+ * before a page of an open pipe. The test knows the content of the pipe's page,
+ * and checks it later. One such pair of pages is enough to notice an access
+ * past the end.
  *
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
  *
  * Does not prove: that two pages really are adjacent. On x86-64 a mutant shows
- * that the test of reclaim finds adjacent pages. If the kernel has
+ * that some pages in the test of reclaim are adjacent. If the kernel has
  * bug_ddd05742b45b_unmap_batch_over_table_end, lazyfree_over_table_end must
  * fail.
  *
@@ -66,7 +66,7 @@ FIXTURE_TEARDOWN(folio_edge)
 }
 
 /*
- * Write self->page to each pipe. Then close every other pipe, which frees the
+ * Write self->page to each pipe. Then close every second pipe. This frees the
  * pages of the closed pipes. Returns whether it worked.
  */
 static bool interleave(FIXTURE_DATA(folio_edge) * self)
@@ -160,12 +160,12 @@ static bool take(const char *at)
 
 /*
  * [bug B23] Reclaim frees a folio after MADV_FREE. One page table maps its
- * first half, and another table maps its second half. In memory, a page of a
- * pipe is likely to follow the first table. The page of the pipe holds values
- * that look like entries for the second half. Reclaim must not change this
- * page. madvise() would split a folio that lies across two tables. So the test
- * calls MADV_FREE first, then moves the folio across the end of a table, and
- * starts the reclaim through the memory cgroup.
+ * first half, and another table maps its second half. The page after the first
+ * table in memory is likely to belong to a pipe. The page of the pipe holds
+ * values that look like entries for the second half. Reclaim must not change
+ * this page. madvise() would split a folio that lies across two tables. So the
+ * test calls MADV_FREE first, then moves the folio across the end of a table,
+ * and starts the reclaim through the memory cgroup.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {

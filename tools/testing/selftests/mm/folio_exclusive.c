@@ -143,8 +143,8 @@ static void unmap_part(struct __test_metadata *_metadata, int go[2], struct memo
 }
 
 /*
- * [mapped 45] A child unmaps every other page. These pages are exclusive to the
- * parent, and all other pages are mapped twice. The variants are one large
+ * [mapped 45] A child unmaps every second page. These pages are exclusive to
+ * the parent, and all other pages are mapped twice. The variants are one large
  * folio and single pages.
  */
 TEST_F(folio_exclusive, child_unmaps_part)
@@ -211,7 +211,7 @@ TEST_F(folio_exclusive, write_after_child)
 }
 
 /*
- * [mapped 30] A child has unmapped every other page and is still running. The
+ * [mapped 30] A child has unmapped every second page and is still running. The
  * parent writes to each page. The kernel copies all pages of a large folio,
  * since the folio is still shared. This includes pages that only the parent
  * maps. In the variant with single pages, the kernel copies only pages that the

@@ -67,9 +67,9 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 188] The test writes to one page of a fully mapped block. Then it unmaps and syncs the
- * file. If the file is on XFS, the test also drops all its pages from the page cache. The file has
- * the new byte, and the old bytes in all other pages. The test repeats this for each page.
+ * [contpte 188] For each page of a fully mapped block, the test writes to this page, then unmaps
+ * and syncs the file. If the file is on XFS, the test also drops all its pages from the page cache.
+ * The written page of the file has the new byte, and all other pages have the old bytes.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -328,9 +328,9 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 /*
  * Map only the second half of the file's last folio, so that a fault cannot map
  * the whole folio. The mapping begins at an address where a page table begins,
- * and this table does not exist yet. Read the first two pages of this half. Set
- * @mapped to the number of mapped pages after each read. Returns whether the
- * mapping succeeded.
+ * and this table does not exist yet. Read the first two pages of this half.
+ * After each read, store the number of mapped pages in @mapped. Returns whether
+ * the mapping succeeded.
  *
  *	|<---- a table ---->|<---- a table ---->|
  *	  ..............room|half|..............

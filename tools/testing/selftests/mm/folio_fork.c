@@ -232,8 +232,8 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		char byte;
 
 		/*
-		 * Map fresh memory, since the previous fork() has left
-		 * write-protected entries.
+		 * The previous fork() has left write-protected entries, so map
+		 * fresh memory.
 		 */
 		memory_free(m);
 		ASSERT_EQ(NULL, memory_map(m, ANON, m->order, FOLIOS * n >> m->order));

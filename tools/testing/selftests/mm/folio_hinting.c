@@ -6,7 +6,8 @@
  * fault does not change an entry that lies between these entries and maps
  * another folio. The fault changes no entry in the next or the previous page
  * table, even if the folio is at the lowest addresses. If a huge page is split
- * while it is inaccessible for hinting, its new entries are accessible.
+ * after NUMA balancing has made it inaccessible, the new entries are
+ * accessible.
  *
  * How: see folio_nodes.h.
  *
@@ -154,11 +155,12 @@ struct lowest {
 };
 
 /*
- * Move the last pages of a folio to such low addresses that the first pages of
- * the folio would be below address 0. Move the first pages one by one to the
- * ends of tables, in read-only mappings. The kernel allocates half of these
- * tables, then the table of the lowest addresses, then the other half. Make all
- * entries inaccessible for hinting, then read one of the last pages.
+ * Move the last pages of a folio to the lowest addresses. If the first pages of
+ * the folio lay directly before them, they would be below address 0. Move each
+ * of the first pages to the end of a page table of its own, and make this page
+ * read-only. The kernel allocates half of these tables, then the table of the
+ * lowest addresses, then the other half. Let NUMA balancing make all entries
+ * inaccessible, then read one of the last pages.
  *
  * Return: 0, or the line that failed
  *
@@ -308,12 +310,12 @@ FIXTURE_TEARDOWN(hinting_huge_page)
 }
 
 /*
- * [contpte 209] A huge page is split while it is inaccessible for hinting. In
- * one variant, munmap() of one page splits only the mapping. In the other
- * variant, a write to debugfs splits the folio. The new entries are accessible,
- * so no page costs a hinting fault. After munmap(), all blocks that do not
- * contain the unmapped page are folded immediately. All pages are writable, and
- * the last page keeps its frame.
+ * [contpte 209] NUMA balancing makes a huge page inaccessible. Then the huge
+ * page is split. In one variant, munmap() of one page splits only the mapping.
+ * In the other variant, a write to debugfs splits the folio. The new entries
+ * are accessible, so no page costs a hinting fault. After munmap(), all blocks
+ * that do not contain the unmapped page are folded immediately. All pages are
+ * writable, and the last page keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KSM replaces a page with a page that has the same content. The mark of the
- * replaced page must stay. A mark is protection by userfaultfd, or the
- * soft-dirty bit.
+ * replaced page must stay. Such a mark is either protection by userfaultfd or
+ * the soft-dirty bit.
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd. The protection is against writes (WP) or against all accesses
@@ -111,7 +111,7 @@ static bool has_soft_dirty(char *at)
 /* Map two folios, or single pages if @zeros is true. Returns NULL, or the reason for a failure. */
 static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
-	/* A split of a large folio would map the zero page for pages of zeros before KSM does. */
+	/* A folio split would replace pages of zeros with the zero page before KSM does. */
 	int order = zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
@@ -500,7 +500,7 @@ FIXTURE_TEARDOWN(ksm_fork)
 	memory_free(&self->memory);
 }
 
-/* The number of pages of all processes that KSM replaced with the zero page. */
+/* The number of pages that KSM replaced with the zero page, in all processes together. */
 static long all_zero_pages(void)
 {
 	char value[32] = "-1";
@@ -570,7 +570,7 @@ TEST_F_TIMEOUT(ksm_fork, failed_fork_counts_nothing, 120)
 	long before = all_zero_pages(), left;
 	char *room = mmap(NULL, gap + 2 * half, PROT_NONE, flags | MAP_NORESERVE, -1, 0);
 
-	/* fork() copies the mapping with the lowest address first. */
+	/* fork() first copies the mapping that has the lowest address. */
 	ASSERT_NE(MAP_FAILED, room);
 	m->at = mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, room);
 	ASSERT_EQ(room, m->at);

@@ -124,10 +124,10 @@ FIXTURE(freed_by_child)
 };
 
 /*
- * How the parent got its pages before fork() shared them with the child:
+ * How the parent got its pages before fork() shared them with the child. If
+ * neither @pinned nor @merged is set, the parent wrote to the pages.
  * @pinned: another child shared them, and a pin for reading copied them
  * @merged: KSM merged them, and MADV_UNMERGEABLE copied them
- * If neither is set, the parent wrote to the pages.
  */
 FIXTURE_VARIANT(freed_by_child)
 {
@@ -181,7 +181,10 @@ FIXTURE_TEARDOWN(freed_by_child)
 	memory_free(&self->memory);
 }
 
-/* Make the kernel copy pages without a write: pin them for reading while a child shares them. */
+/*
+ * Pin pages for reading while a child shares them. The kernel then copies the
+ * pages, although no process writes to them.
+ */
 static bool pin_shared(int go[2], struct memory *m)
 {
 	pid_t child = waiting_child(go, NULL, m);
@@ -193,7 +196,10 @@ static bool pin_shared(int go[2], struct memory *m)
 	return end_child(child) && right;
 }
 
-/* Make the kernel copy pages without a write: merge them by KSM, then call MADV_UNMERGEABLE. */
+/*
+ * Merge pages by KSM, then call MADV_UNMERGEABLE. The kernel then copies the
+ * pages, although no process writes to them.
+ */
 static bool merge_and_unmerge(struct memory *m)
 {
 	char *last = m->at + bytes(m->pages - 1);

@@ -92,8 +92,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] The case swaps out one page and then reads all pages of two
- * folios. Each page has the right content. The case does this for each page.
+ * [contpte 219] The case swaps out each page of two folios in turn. After each
+ * swap-out it reads all pages of both folios. Each page has the right content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {

@@ -261,8 +261,8 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 }
 
 /*
- * If @set, mark the page at @at as idle. Otherwise read its idle bit. Returns
- * the idle bit, or -1 on failure.
+ * If @set is true, mark the page at address @at as idle. Otherwise read the
+ * page's idle bit. Returns the idle bit, or -1 on failure.
  */
 static int idle_bit(const char *at, bool set)
 {
@@ -373,10 +373,10 @@ FIXTURE_TEARDOWN(never_written)
 }
 
 /*
- * The process has only read private memory, so it has no frames of its own.
- * mprotect() makes the memory read-only and then writable again. Each write
- * must still copy the page that it writes to, so the other pages and the file
- * stay zero.
+ * The process has read its private memory, but has not written to it. So the
+ * process has no frames of its own in this memory. mprotect() makes the memory
+ * read-only and then writable again. Each write must still copy the page that
+ * it writes to, so the other pages and the file stay zero.
  */
 TEST_F(never_written, mprotect)
 {

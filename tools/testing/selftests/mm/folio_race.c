@@ -164,7 +164,7 @@ static void start(struct writer *writers, struct memory *m)
 	}
 }
 
-/* Wait until each writer has counted once more in all of its pages. */
+/* Wait until each writer has incremented the counters in all of its pages once more. */
 static void let_count(struct writer *writers)
 {
 	for (unsigned int i = 0; i < WRITERS; i++) {
@@ -225,8 +225,8 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 }
 
 /*
- * Stop the writers. Each writer must have counted in all of its pages at least
- * once, and must not have found a lost write.
+ * Stop the writers. Each writer must have incremented the counters in all of
+ * its pages at least once, and must not have found a lost write.
  */
 static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		   struct writer *writers, unsigned long times)
@@ -452,8 +452,8 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
  * @folds: how often the block was seen folded
  * @unfolds: how often the block was seen unfolded
  * @failed: whether a call failed, or the block was in the wrong state. The
- *	block must be folded before each change, and unfolded until the change
- *	is undone.
+ *	block must be folded before each change. After the change, the block
+ *	must be unfolded until the change is undone.
  */
 struct changer {
 	struct memory *memory;

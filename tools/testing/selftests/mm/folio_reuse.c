@@ -14,8 +14,8 @@
  * Threads and the child of vfork() do not count as other processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*), or
- * what happens during real device I/O. Here gup_test pins the pages in place of
- * a device.
+ * what happens during real device I/O. In this program, gup_test acts as the
+ * device and pins the pages.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_reuse
  */

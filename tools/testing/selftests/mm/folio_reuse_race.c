@@ -68,8 +68,9 @@ FIXTURE_TEARDOWN(folio_reuse_race)
 }
 
 /*
- * The first words of each page hold the number of the process that wrote to the
- * page last, and how often the parent wrote to the page.
+ * The first two words of each page. One word is the number of the process that
+ * wrote to the page last. The other word is how often the parent wrote to the
+ * page.
  */
 struct note {
 	atomic_ulong who;

@@ -7,7 +7,7 @@
 
 #include "folio_util.h"
 
-/* With base pages of 64K, a huge page has 512 MiB, which is too much for these tests. */
+/* With base pages of 64K, the size of a huge page is 512 MiB, which is too much for these tests. */
 #define SHARED_MOST_BYTES (64UL << 20)
 
 /* From include/uapi/asm-generic/mman-common.h, since older headers lack this constant. */

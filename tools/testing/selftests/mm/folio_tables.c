@@ -16,8 +16,8 @@
  * though the folio ends or begins exactly at the end of a table.
  *
  * Does not prove: the effect of a call within one table (folio_advice,
- * folio_permission, folio_move), or on a folio that two tables map (folio_fork,
- * folio_edge).
+ * folio_permission, folio_move), or the effect of a call on a folio that two
+ * tables map (folio_fork, folio_edge).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_tables
  */
@@ -30,7 +30,7 @@
 
 #define FOLIOS 2
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* From include/uapi/asm-generic/mman-common.h, since older headers lack these constants. */
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
@@ -319,10 +319,10 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 
 /*
  * MADV_DONTNEED drops the single pages that many tables map. There are more
- * such pages than the kernel frees at once. So the kernel has to free pages in
- * the middle of a table, and later checks again whether this table is empty.
- * After the call, either all tables are gone or no table is gone. All pages
- * read as zeros and can be written to.
+ * such pages than the kernel frees at once. So the kernel has to free pages
+ * when it has handled only a part of a table. The kernel later checks again
+ * whether this table is empty. After the call, either all tables are gone or no
+ * table is gone. All pages read as zeros and can be written to.
  */
 TEST_F(folio_tables, dontneed_of_many_tables)
 {

@@ -10,8 +10,8 @@
  * userfaultfd removes the protection too. A child inherits the protection only
  * if the monitor asked for fork events.
  *
- * Does not prove: that the events have the right content (uffd-unit-tests
- * checks this).
+ * Does not prove: that the events of userfaultfd have the right content (the
+ * program uffd-unit-tests checks the content).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_uffd
  */
@@ -240,8 +240,8 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 }
 
 /*
- * Check memory in which no page is mapped. The caller has protected as many
- * consecutive pages as a block has, from the middle of the first block on. If
+ * Check memory in which no page is mapped. The caller has protected all pages
+ * from the middle of the first block to the middle of the second block. If
  * @markers is set, each of these pages has a marker, and is protected again
  * when a fault maps it. Otherwise no page is protected.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Common helpers of the selftests for large folios: memory in folios of a
- * chosen order, how the kernel maps this memory, and settings that are restored
- * at the end.
+ * Common helpers of the selftests for large folios. They map memory in folios
+ * of a chosen order, and find out how the kernel maps this memory. They also
+ * change settings, which are restored at the end.
  *
  * Lengths and positions are in pages, unless the name says bytes.
  */
@@ -351,8 +351,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 		unlink(name);
 	}
 	/*
-	 * Make an XFS file one page longer than the folios in it, because of
-	 * known issue 9.
+	 * Because of known issue 9, the length of an XFS file is the length of
+	 * its folios plus one page.
 	 */
 	if (fd < 0 || ftruncate(fd, bytes(kind == XFS ? pages + 1 : pages)))
 		return -1;
@@ -380,8 +380,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
  * @order: the order of the folios; see folio_settings()
  * @folios: how many folios
  *
- * The function only reads the pages of an XFS file. It fills each page of other
- * memory with its pattern.
+ * If @kind is XFS, the function only reads the pages of the file. Otherwise the
+ * function fills each page with the pattern of this page.
  *
  * Return: NULL, or the reason why there is no such memory
  */
@@ -574,7 +574,7 @@ static inline int pin(char *at, unsigned int pages)
 	return -1;
 }
 
-/* Switch on swap on /dev/ram0. Returns whether there is swap now. */
+/* Enable /dev/ram0 as swap. Returns whether there is swap now. */
 static inline bool have_swap(void)
 {
 	return !swapon("/dev/ram0", 0) || errno == EBUSY;

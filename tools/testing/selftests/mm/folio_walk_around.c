@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * This part of folio_walk compares the state before a step with the state after
- * the step. It checks the statistics of folios that migrate. It also checks how
- * many neighbouring pages a fault on a page of a file maps.
+ * the step. It checks the statistics of folios that migrate. For a fault on a
+ * page of a file, it also checks how many neighbouring pages the fault maps.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -100,8 +100,8 @@ static bool cached(const struct walk_object *o, uint32_t off, uint32_t len)
 }
 
 /*
- * Whether the step reads a page of a file, and the page table for this page has
- * only empty entries.
+ * Returns true only if the step reads a page of a file and the page table for
+ * this page has only empty entries.
  */
 static bool first_fault(const struct walk_step *s)
 {

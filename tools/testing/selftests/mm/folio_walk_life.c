@@ -150,7 +150,10 @@ bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uin
 static uint64_t shrink_seed;
 static char shrink_rule[40];
 
-/* Whether these steps still fail in the same way in at least one of @tries lives. */
+/*
+ * Returns true if these steps still fail in the same way in at least one life.
+ * The function runs at most @tries lives.
+ */
 static bool still(const struct walk_step *steps, uint32_t nr, unsigned int tries)
 {
 	while (tries--)

@@ -79,8 +79,8 @@ int m_signal(const struct walk_page *p, bool write)
 }
 
 /*
- * Change the model for a write that succeeds. In the asynchronous mode such a
- * write removes the protection: userfaultfd(2).
+ * Record a successful write in the model. In the asynchronous mode such a write
+ * removes the protection: userfaultfd(2).
  */
 void m_write(struct walk_page *p, uint64_t val)
 {
@@ -219,8 +219,8 @@ static bool page_fits(const struct walk_page *p, uint32_t flags)
 }
 
 /*
- * Whether a range begins or ends inside a hugetlb page: such calls fail with
- * EINVAL, or act on more pages.
+ * Whether a range begins or ends inside a hugetlb page. A call on such a range
+ * fails with EINVAL, or acts on more pages.
  */
 static bool cuts_hugetlb(int proc, uint32_t at, uint32_t len)
 {

@@ -250,8 +250,8 @@ long run_uffd_move(const struct walk_step *s)
 }
 
 /*
- * Scan for pages that were written to, and write-protect them again. In the
- * mailbox of this process, sets vec[] to 1 for each reported page.
+ * Scan for pages that were written to, and write-protect them again. For each
+ * reported page, the function sets vec[] to 1 in the mailbox of this process.
  */
 long run_scan(const struct walk_step *s)
 {

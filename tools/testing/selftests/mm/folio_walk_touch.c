@@ -99,7 +99,7 @@ int walk_peek(uint32_t page, uint64_t *words)
 	return number;
 }
 
-/* Describe the page that has this value, and its process, in @text. */
+/* Describe in @text which page has this value, and which process has this page. */
 static const char *owner_of(uint64_t val, char *text, size_t size)
 {
 	int proc;

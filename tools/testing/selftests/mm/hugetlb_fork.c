@@ -83,9 +83,9 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Free pages with the values of page->index that @index selects. Then map a
- * page at an address without a page table: the kernel uses some of the freed
- * pages as page tables. Returns true on success.
+ * First free some pages: @index selects the page->index of these pages. Then
+ * map a page at an address without a page table: the kernel uses some of the
+ * freed pages as page tables. Returns true on success.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -176,9 +176,9 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 /*
  * A child of fork() has the same page as its parent. The child checks this
  * without a read, because a read allocates a new page of zeros if the entry is
- * missing. Known issue 10: the child has no page if its page table is in a page
- * that had an index other than 0. As a control, the child has the page if this
- * index was 0.
+ * missing. Known issue 10: if the child's page table is in a page whose
+ * previous page->index was not 0, the child has no page. As a control, the test
+ * checks that the child has the page if the previous page->index was 0.
  */
 TEST_F(hugetlb_fork, child_has_the_page)
 {

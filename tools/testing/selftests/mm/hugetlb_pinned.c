@@ -6,9 +6,9 @@
  * another page only if the pool has a page that is not reserved. Another mapping gets the page that
  * it reserved, and the number of reservations is right.
  *
- * How: vmsplice() puts the page into a pipe. There are two mappings of one page each, and the pool
- * has exactly two or three unused pages. As a control, the test does the same with a page that is
- * in no pipe.
+ * How: vmsplice() puts the page into a pipe. The process has two mappings, and each mapping has one
+ * page. The pool has exactly two unused pages in some variants, and exactly three in the others. As
+ * a control, the test does the same with a page that is in no pipe.
  *
  * Does not prove: anything about pages that a device or io_uring uses, or about
  * files of hugetlbfs.

@@ -9,8 +9,9 @@
  *
  * How: each case has exactly the huge pages that it needs. As controls, the
  * test punches the same holes into a file with small pages. Other controls move
- * the whole mapping, or a part of a shared mapping. The last controls call
- * UFFDIO_COPY while a huge page is left, or for a page that exists.
+ * the whole mapping, or a part of a shared mapping. The last two controls call
+ * UFFDIO_COPY: one control calls it while a huge page is left, and the other
+ * control calls it for a page that exists.
  *
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.

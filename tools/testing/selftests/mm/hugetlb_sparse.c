@@ -108,8 +108,8 @@ FIXTURE_SETUP(hugetlb_sparse)
 FIXTURE_TEARDOWN(hugetlb_sparse)
 {
 	/*
-	 * First unmap the half with a table. This call unmaps the page on every
-	 * kernel.
+	 * Of the two halves of the mapping, first unmap the half that has a page
+	 * table. This call unmaps the page on every kernel.
 	 */
 	if (self->room != MAP_FAILED) {
 		munmap(self->at, self->span);
@@ -195,8 +195,9 @@ TEST_F(hugetlb_sparse, mprotect)
 }
 
 /*
- * Which page a child has at the address of the page of its parent. Returns 1 if the child has its
- * parent's page, 0 if it has no page, 2 if it has another page, and any other number on failure.
+ * Find out which page a child has at the address of its parent's page. Returns 1 if the child has
+ * its parent's page, 0 if it has no page, 2 if it has another page, and any other number on
+ * failure.
  */
 static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 {
@@ -216,7 +217,8 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 
 			has = own == pfn ? 1 : own == -1UL ? 0 : 2;
 			/*
-			 * First unmap the half that has a table. FIXTURE_TEARDOWN() does the same.
+			 * First unmap the half that has a page table. FIXTURE_TEARDOWN() does
+			 * the same.
 			 */
 			munmap(self->at, self->span);
 			_exit(has);

@@ -23,8 +23,9 @@
 #define USED 512
 
 /*
- * The page->index of the freed pages. USED_NUMBER: 0, 1, 2 and so on, all pages
- * in one file. USED_ZERO: always 0, each page in its own file.
+ * The page->index of the freed pages. With USED_NUMBER, all pages are in one
+ * file, and the values are 0, 1, 2 and so on. With USED_ZERO, each page is in
+ * its own file, and all values are 0.
  */
 enum used_index { USED_NUMBER, USED_ZERO };
 

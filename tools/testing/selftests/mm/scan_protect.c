@@ -11,8 +11,8 @@
  * and four anonymous pages. The masks match the file pages or the anonymous pages. In one variant
  * the masks name a category that must be set, and in another variant a category that must not be
  * set. In a third variant the masks name two categories, and at least one of these categories must
- * be set. Then a second scan, which protects nothing, reports the pages that are not protected. As
- * a control, all pages match the masks in one variant.
+ * be set. Then a second scan, which protects nothing, reports the pages that are not protected. A
+ * fourth variant is a control: all pages match the masks.
  *
  * Does not prove: anything about huge pages (hugetlb_scan tests hugetlb pages).
  *
@@ -109,8 +109,9 @@ FIXTURE_TEARDOWN(scan_protect)
 /*
  * fill() - map all pages, without protection
  *
- * A page of a file counts as written to until it is protected, even if it was only
- * read. A write to a page makes a private copy, which is anonymous.
+ * The kernel counts a page of a file as written to until the page is protected,
+ * even if the page was only read. A write to a page makes a private copy, which
+ * is anonymous.
  */
 static void fill(FIXTURE_DATA(scan_protect) * self)
 {

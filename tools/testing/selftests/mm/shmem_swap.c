@@ -289,7 +289,7 @@ FIXTURE_SETUP(shmem_cut)
 {
 	const char *why = map_file(&self->memory, variant->size);
 
-	/* On a kernel with known issue 51, only swapoff() ends ftruncate(). */
+	/* On a kernel with known issue 51, ftruncate() ends only if swapoff() is called. */
 	if (!why && !only_ram())
 		why = "needs /dev/ram0 as the only swap";
 	if (why)

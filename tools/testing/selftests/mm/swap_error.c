@@ -94,8 +94,8 @@ static int partition(int disk, int op, unsigned long long length)
 /*
  * Call swapoff() in a child, and end the child with a signal if the call does not return. Returns
  * whether the call succeeded. The child gets the CPU only if no other process wants it. The child
- * keeps no pipe open, so no process that reads the output of this program waits for the child when
- * this program ends.
+ * closes all its pipes. Otherwise a process that reads the output of this program would wait for
+ * the child when this program ends.
  */
 static bool swapoff_ends(const char *area)
 {

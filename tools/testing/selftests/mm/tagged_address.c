@@ -133,7 +133,7 @@ static long call_mremap(char *at, int *out)
 	return syscall(__NR_mremap, at, bytes(NR), bytes(1), 0) < 0 ? -1 : 0;
 }
 
-/* Enlarge the mapping. The address space after it is in use, so the mapping moves. */
+/* Enlarge the mapping. The addresses after the old range are in use, so the mapping moves. */
 static long call_mremap_move(char *at, int *out)
 {
 	return syscall(__NR_mremap, at, bytes(NR), bytes(2 * PAGES), MREMAP_MAYMOVE) < 0 ? -1 : 0;

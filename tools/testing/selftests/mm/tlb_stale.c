@@ -14,8 +14,9 @@
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
  *
- * If a thread reads the same even seq before and after an access, no call was
- * running during the access, and the access must have the expected result.
+ * A thread reads seq before and after each access. If both values are the same
+ * even number, no call was running during the access, and the access must have
+ * the expected result.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
  * chance, or that leads to the right page. After MADV_FREE and after the split
@@ -42,7 +43,7 @@
 #define ROUNDS 3
 /* At each invalidation, QEMU drops all translations if its TLB has fewer than 256 entries. */
 #define FILL 256
-/* Refused calls are repeated at most this many times, for all pages together: see each_call. */
+/* For all pages together, refused calls are repeated at most this many times: see each_call. */
 #define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
@@ -544,10 +545,11 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
 }
 
 /*
- * Make each call for each page of a block. With hugetlb pages or folios of four
- * pages, a call changes the whole page or folio. The kernel handles the four
- * pages of a folio in one batch, and must invalidate the translation of each
- * page. After each call, the threads access all pages at least three times.
+ * Make each call for each page of a block. If the block is a hugetlb page, a
+ * call changes the whole hugetlb page. If the folios have four pages, a call
+ * changes a whole folio. The kernel handles the four pages of a folio in one
+ * batch, and must invalidate the translation of each page. After each call, the
+ * threads access all pages at least three times.
  *
  * An access may be running when the call begins, and may fault while an entry
  * is empty. The fault then holds a reference to a folio of a file and waits for

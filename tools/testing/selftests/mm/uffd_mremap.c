@@ -138,9 +138,9 @@ static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsign
 }
 
 /*
- * Move the page. Returns -1 if all pages that did not move are still watched.
- * Otherwise returns a bit mask of the pages that are still watched: bit N
- * stands for page N.
+ * Move the page. On success, all pages that did not move are still watched,
+ * and the function returns -1. Otherwise it returns a bit mask of the pages
+ * that are still watched: bit N stands for page N.
  */
 static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
 			 int page, bool write)
@@ -180,8 +180,8 @@ static void judge(struct __test_metadata *_metadata, const FIXTURE_VARIANT(uffd_
 
 /*
  * All pages are missing. Before mremap(), a read of each page traps.
- * Afterwards, a read traps at each page that did not move. Known issue 28:
- * afterwards no read traps.
+ * Afterwards, a read traps at each page that did not move. Known issue 28: the
+ * reads after mremap() do not trap.
  */
 TEST_F(uffd_mremap, missing_neighbours)
 {
@@ -197,7 +197,8 @@ TEST_F(uffd_mremap, missing_neighbours)
 
 /*
  * All pages are missing and protected. After mremap(), a write traps at each
- * page that did not move. Known issue 28: no write traps.
+ * page that did not move. Known issue 28: the writes after mremap() do not
+ * trap.
  */
 TEST_F(uffd_mremap, protected_neighbours)
 {

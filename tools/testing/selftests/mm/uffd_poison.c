@@ -22,7 +22,7 @@
 /* With pages of 64K a huge page is 512M: too much for this test. */
 #define MOST_BYTES (64UL << 20)
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* From include/uapi/asm-generic/mman-common.h, since older headers lack this constant. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -149,9 +149,9 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
 }
 
 /*
- * The whole file becomes one huge page, which one PMD of the second mapping
- * maps. As a control, the test calls MADV_COLLAPSE for the marked anonymous
- * memory, and the kernel refuses this.
+ * The whole file becomes one huge page, and one PMD maps this page in the
+ * second mapping. As a control, the test calls MADV_COLLAPSE for the marked
+ * anonymous memory, and the kernel refuses this.
  *
  * Known issue 38: the kernel removes the page table of the first mapping
  * together with the marks. The kernel assumes that page faults can refill each

@@ -32,7 +32,7 @@
 /* The time for which the test lets the thread wait */
 #define WAIT_US 100000
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+/* From include/uapi/asm-generic/mman-common.h, since older headers lack this constant. */
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif

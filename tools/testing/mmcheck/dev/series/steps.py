@@ -11,7 +11,7 @@ from . import message
 from .overlay import SUBJECTS, Overlay, is_suite
 
 Libraries = Mapping[str, Set[str]]
-"""For each source of a library that only some suites need, the Kconfig symbols of these suites."""
+"""The keys are sources of libraries that only some suites need. Each value has the Kconfig symbols of these suites."""
 
 
 @dataclass(frozen=True)
