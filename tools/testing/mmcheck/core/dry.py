@@ -37,7 +37,7 @@ LONG = 600
 """A word of a command is cut after this many characters."""
 
 KNOWN = ("install", "missing", "judge", "patch", "mail")
-"""Kinds of steps. The next steps do not depend on the results of such steps."""
+"""Steps of these kinds have no result that the next steps of the command need."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"
