@@ -17,7 +17,7 @@
  * Does not prove: anything about asynchronous protection, or about anonymous
  * memory (see folio_ksm and the kernel's own uffd-unit-tests).
  *
- * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_rwp
+ * Run: make kselftest TARGETS=mm ARCH=arm64 KERNEL=7.3 TESTS=uffd_rwp
  */
 #include "folio_did.h"
 #include "folio_known.h"
