@@ -25,7 +25,8 @@ DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
 """The architectures on which selftests run. The values are Debian's names for these architectures."""
 
 SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
-"""The programs in /bin of the virtual machine. Each has its Debian package, and its path in this package."""
+"""The programs in /bin of the virtual machine. Each has its Debian package, and its path in this package. From Debian 13
+on, the path begins with usr/."""
 
 MEMORY = 2048
 """The memory of the machine, in MiB. The machine's swap device is a RAM disk. Its size is an eighth of this memory."""
@@ -65,7 +66,9 @@ def specification(arch: str, cache: Path, files: Mapping[str, Path], run: Path, 
     folders = ("bin", "dev", "proc", "sys", "tmp", "mnt", "tests", "etc")
     lines = [f"dir /{name} 0755 0 0" for name in folders]
     lines += ["nod /dev/console 0600 0 0 c 5 1"]
-    lines += [f"file /bin/{name} {shells / package / file} 0755 0 0" for name, (package, file) in SHELLS.items()]
+    for name, (package, file) in SHELLS.items():
+        merged = shells / package / "usr" / file
+        lines.append(f"file /bin/{name} {merged if merged.exists() else shells / package / file} 0755 0 0")
     lines += [f"file /init {init} 0755 0 0", f"file /tests/list {run} 0644 0 0"]
     lines += [f"file /tests/{name} {path} 0755 0 0" for name, path in files.items()]
     return "\n".join(lines) + "\n"

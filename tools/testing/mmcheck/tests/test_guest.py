@@ -5,6 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from mmcheck.boot import boot, guest
 
 
@@ -16,6 +18,17 @@ def test_the_file_system_has_shells_init_and_programs(tmp_path: Path) -> None:
     assert "file /tests/list /x/list 0644 0 0" in said
     assert f"file /init {guest.HERE / 'init'} 0755 0 0" in said
     assert any(line.startswith("file /bin/busybox ") for line in said)
+
+
+@pytest.mark.parametrize("release", ["", "usr"], ids=["Debian 12", "Debian 13"])
+def test_the_shells_are_found_where_each_debian_release_has_them(tmp_path: Path, release: str) -> None:
+    for package, file in guest.SHELLS.values():
+        program = tmp_path / "guest/arm64" / package / release / file
+        program.parent.mkdir(parents=True)
+        program.touch()
+    said = guest.specification("arm64", tmp_path, {}, Path("/x/list")).splitlines()
+    given = [Path(line.split()[2]) for line in said if line.startswith("file /bin/")]
+    assert len(given) == len(guest.SHELLS) and all(path.exists() for path in given)
 
 
 def test_the_console_is_on_the_port_of_the_architecture() -> None:
