@@ -19,7 +19,12 @@ from ..core.errors import UserError
 from ..kernel import toolchain
 from . import console, sandbox
 
-IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
+IMAGES = {
+    "um": "linux",
+    "arm64": "arch/arm64/boot/Image",
+    "x86_64": "arch/x86/boot/bzImage",
+    "riscv": "arch/riscv/boot/Image",
+}
 """For each architecture, the kernel image in the build folder. This module boots only these architectures."""
 
 stop = threading.Event()
@@ -55,9 +60,10 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
         return [image, "mem=1G", "console=tty", "kunit_shutdown=halt", *common[:1], *arguments]
     emulator = toolchain.ARCHITECTURES[arch].emulator
     qemu = [emulator, *sandbox.options(emulator), "-nodefaults", "-nographic", "-no-reboot", "-m", "1024"]
-    if arch == "arm64":
-        qemu += ["-machine", "virt", "-cpu", toolchain.ARM64_CPU]
-    console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
+    cpus = {"arm64": toolchain.ARM64_CPU, "riscv": "rv64"}
+    if arch in cpus:
+        qemu += ["-machine", "virt", "-cpu", cpus[arch]]
+    console = "ttyAMA0" if arch == "arm64" else "ttyS0"
     if arch == "x86_64":
         common.append("no_timer_check")  # otherwise the kernel may panic if the emulator is slow
     return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]

@@ -25,7 +25,7 @@ DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
 """The architectures on which selftests run. The values are Debian's names for these architectures."""
 
 SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
-"""The programs in /bin of the virtual machine. Each has its Debian package, and its path in this package. From Debian 13
+"""The programs in /bin of the virtual machine: the Debian package of each, and its path in this package. From Debian 13
 on, the path begins with usr/."""
 
 MEMORY = 2048
