@@ -187,6 +187,12 @@ def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, vers
     assert asked.find(wanted).version == version
 
 
+def test_an_older_release_gets_the_kernel_of_stable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = [Package("linux-source-6.1", "6.1.147-1")]
+    asked = fake_archive(tmp_path, monkeypatch, {"": old, archive.EXTRA_SUITES[0]: BACKPORTS, "stable": OWN})
+    assert asked.find("6.12").version == "6.12.117-1"
+
+
 def test_an_archive_that_moved_on_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = fake_archive(tmp_path, monkeypatch, {"": OWN, "unstable": BACKPORTS})
     with pytest.raises(UserError, match=r"KERNEL=5\.4: the archive has 6\.12, 7\.3; choose one, or KERNEL=latest"):
