@@ -27,10 +27,16 @@ PTE_WALKER_FUNCTIONS;
 /* The number of entries that fork() may write-protect with one call. */
 #define WALKED_PTES	16
 
+/* No function here reads an entry more often. */
+#define WALKED_READS	4U
+
 /*
  * The reads, and the entries that the walker made dirty, since walker_start().
  */
 static unsigned int walker_reads, walker_dirtied;
+
+/* The walker acts only after this read. If it is 0, it acts after each read. */
+static unsigned int walker_when;
 
 /*
  * A store of user space through an entry, as the walker handles it: the update
@@ -41,6 +47,8 @@ static void walker_store(void *p)
 	pte_t *ptep = p, pte = ptep_get(ptep);
 
 	walker_reads++;
+	if (walker_when && walker_reads != walker_when)
+		return;
 	if (!(pte_val(pte) & _PAGE_PRESENT) || !pte_write(pte) || pte_dirty(pte))
 		return;
 	WRITE_ONCE(pte_val(*ptep),
@@ -67,6 +75,7 @@ static void walker_stop(void)
 static void walker_exit(struct kunit *test)
 {
 	walker_stop();
+	walker_when = 0;
 }
 
 /* The entry for a writable page of a folio that 16 entries map. */
@@ -224,38 +233,59 @@ static void access_flags_keep_dirty(struct kunit *test)
 }
 
 /*
+ * Make @ptep young and clean, and let the walker act after read @when of the
+ * function that is called next.
+ */
+static void walker_prepare(struct pgtable_kunit_table *table, pte_t *ptep,
+			   pte_t pte, unsigned int when)
+{
+	set_pte(ptep, pte);
+	walker_when = when;
+	walker_start(table);
+}
+
+/*
  * ptep_get_and_clear() returns a dirty bit that is set at any time before the
  * entry is cleared, and ptep_test_and_clear_young() keeps such a bit. munmap()
- * and reclaim learn by ptep_get_and_clear() that a page was written to.
+ * and reclaim learn by ptep_get_and_clear() that a page was written to. The
+ * walker makes the entry dirty after the first read of a function, after the
+ * second, and so on. A function that uses one atomic operation has at most one
+ * read, which only decides whether there is anything to do.
  */
 static void get_and_clear_keeps_dirty(struct kunit *test)
 {
 	struct pgtable_kunit_table *table = walked_table(test, true);
 	struct vm_area_struct vma = TLB_FLUSH_VMA(table->mm, 0);
-	unsigned int i;
+	unsigned int i, when, dirtied = 0;
 
-	for (i = 0; i < WALKED_PTES; i++) {
-		unsigned long addr = table->addr + i * PAGE_SIZE;
-		pte_t *ptep = table->pte + i, got;
+	for (i = 0; i < WALKED_PTES * WALKED_READS; i++) {
+		unsigned int idx = i % WALKED_PTES;
+		unsigned long addr = table->addr + idx * PAGE_SIZE;
+		pte_t *ptep = table->pte + idx, pte = table->want[idx], got;
 
-		walker_start(table);
+		when = i / WALKED_PTES + 1;
+		walker_prepare(table, ptep, pte, when);
 		KUNIT_EXPECT_TRUE(test, walked_clear_young(&vma, addr, ptep));
 		walker_stop();
-		KUNIT_EXPECT_EQ(test, walker_dirtied, 1);
+		KUNIT_EXPECT_LT(test, walker_reads, WALKED_READS);
+		KUNIT_EXPECT_EQ(test, walker_dirtied, walker_reads >= when);
+		dirtied += walker_dirtied;
 		got = ptep_get(ptep);
-		KUNIT_EXPECT_TRUE(test, pte_dirty(got) && !pte_young(got));
+		KUNIT_EXPECT_FALSE(test, pte_young(got));
+		KUNIT_EXPECT_EQ(test, !!pte_dirty(got), walker_dirtied);
 
-		set_pte(ptep, pte_mkclean(got));
-		walker_start(table);
+		walker_prepare(table, ptep, pte, when);
 		got = walked_get_and_clear(table->mm, addr, ptep);
 		walker_stop();
-		if (walker_dirtied)
-			KUNIT_EXPECT_TRUE(test, pte_dirty(got));
+		KUNIT_EXPECT_LT(test, walker_reads, WALKED_READS);
+		KUNIT_EXPECT_TRUE(test, pte_young(got));
+		KUNIT_EXPECT_EQ(test, !!pte_dirty(got), walker_dirtied);
 		KUNIT_EXPECT_TRUE(test, pte_none(ptep_get(ptep)));
-		table->want[i] = __pte(0);
 	}
-	pgtable_kunit_table_check(table, "all taken");
-	PGTABLE_KUNIT_DID(test, i, "entries taken");
+	for (i = 0; i < WALKED_PTES; i++)
+		table->want[i] = __pte(0);
+	pgtable_kunit_table_check(table, "all cleared");
+	PGTABLE_KUNIT_DID(test, dirtied, "entries made dirty");
 }
 
 static struct kunit_case pte_walker_cases[] = {

@@ -71,6 +71,9 @@ ARCHITECTURES = {
 }
 """The architectures for which mmcheck installs a compiler and an emulator. Other architectures need --cross_compile."""
 
+SOURCES = {"x86_64": "x86"}
+"""The folder below arch/ of each architecture whose folder has another name."""
+
 ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
 

@@ -8,7 +8,7 @@ from ..boot.boot import Verdict
 from ..core import progress
 from ..core.errors import UserError
 from ..core.settings import PROJECT, Settings
-from ..kernel import source
+from ..kernel import source, toolchain
 from ..run import selftests
 from ..run.launch import Launch
 from ..run.request import Request, parse
@@ -31,7 +31,8 @@ def settings_of(config: str) -> dict[str, str]:
 def both(arch: str, more: Sequence[str] = ()) -> Request:
     """The request to kunit.py, with the options for the selftests, the options for the suites, and `more`."""
     guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
-    suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
+    folders = ("mm/tests", f"arch/{toolchain.SOURCES.get(arch, arch)}/mm/tests")
+    suites = [PROJECT / folder / ".kunitconfig" for folder in folders]
     given = {name for path in guest for name in settings_of(path.read_text())}
     found: dict[str, str] = {}
     for path in suites:

@@ -149,7 +149,7 @@ class Launch:
         if prefix and not known.cross_compile:
             result.append(f"--cross_compile={prefix}")
         if not known.kunitconfig:
-            folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
+            folders = ("mm/tests", f"arch/{toolchain.SOURCES.get(settings.arch, settings.arch)}/mm/tests")
             own = [f"{folder}/.kunitconfig" for folder in folders]
             result += [f"--kunitconfig={self.tree / name}" for name in own if (PROJECT / name).exists()]
         if not known.timeout and self.request.boots:
