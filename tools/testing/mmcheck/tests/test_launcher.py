@@ -75,6 +75,13 @@ def test_arguments_reach_the_kernels_own_kunit_py_unchanged(user: User) -> None:
     assert fragments == ["mm/tests/.kunitconfig", "arch/arm64/mm/tests/.kunitconfig"]
 
 
+def test_x86_64_has_the_configuration_of_its_source_folder(user: User) -> None:
+    user.kunit("run", "--arch=x86_64")
+    arguments = user.calls()[0]["arguments"]
+    assert isinstance(arguments, list)
+    assert [a.endswith("arch/x86/mm/tests/.kunitconfig") for a in arguments if a.startswith("--kunitconfig=")] == [0, 1]
+
+
 def test_the_kernel_runs_from_its_working_copy(user: User, tree: Path) -> None:
     user.kunit("run", "--arch=arm64")
     root = Path(str(user.calls()[0]["root"]))
