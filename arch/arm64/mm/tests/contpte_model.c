@@ -148,8 +148,9 @@ void contpte_kernel_mm(struct pte_ctx *f, struct mm_struct *mm)
  * @f: the context; its table is empty
  *
  * The caller passes an entry with a contiguous bit that leaked from a getter.
- * The entries must not be contiguous. With known issue 22 they are contiguous,
- * and the expected image has the contiguous bit.
+ * The entries must not be contiguous. With known issue 22 the kernel makes them
+ * contiguous by pte_mkcont(), which also makes them valid in 6.12. The expected
+ * image is then the image with these entries.
  *
  * Return: whether the entries are contiguous.
  */
@@ -165,10 +166,10 @@ bool contpte_set_none(struct pte_ctx *f)
 	for (i = 0; i < CONT_PTES; i++) {
 		want[i] = pte_advance_pfn(none, i);
 		folds &= pte_same(pgtable_kunit_raw_get(contpte_ptep(f, i)),
-				  contpte_mkcont(want[i]));
+				  pte_mkcont(want[i]));
 	}
 	for (i = 0; folds && i < CONT_PTES; i++)
-		want[i] = contpte_mkcont(want[i]);
+		want[i] = pte_mkcont(want[i]);
 	return folds;
 }
 
