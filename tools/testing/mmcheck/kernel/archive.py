@@ -3,7 +3,7 @@
 
 apt keeps its lists and downloads in our cache, so it does not need root. It checks signatures.
 The machine's own apt configuration says which archive to ask. If the configured suites lack the kernel, the archive's
-backports, its stable release and its development suites are searched too.
+backports, Debian 13 and the development suites are searched too.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from ..core.errors import UserError
 NAME = re.compile(r"linux-source-(\d+\.\d+)(\.\d+)?$")
 """Debian has package names like linux-source-6.12. Ubuntu's name for 6.8 is linux-source-6.8.0."""
 
-EXTRA_SUITES = ("trixie-backports", "stable-backports", "stable", "testing", "unstable")
+EXTRA_SUITES = ("trixie-backports", "stable-backports", "trixie", "testing", "unstable")
 APT_SECONDS = 900
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 

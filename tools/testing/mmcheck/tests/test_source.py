@@ -187,9 +187,9 @@ def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, vers
     assert asked.find(wanted).version == version
 
 
-def test_an_older_release_gets_the_kernel_of_stable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debian_12_gets_the_kernel_of_debian_13(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = [Package("linux-source-6.1", "6.1.147-1")]
-    asked = fake_archive(tmp_path, monkeypatch, {"": old, archive.EXTRA_SUITES[0]: BACKPORTS, "stable": OWN})
+    asked = fake_archive(tmp_path, monkeypatch, {"": old, archive.EXTRA_SUITES[0]: BACKPORTS, "trixie": OWN})
     assert asked.find("6.12").version == "6.12.117-1"
 
 
