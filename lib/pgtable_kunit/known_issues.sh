@@ -114,6 +114,7 @@ issue 26 '' include/asm-generic/tlb.h '__tlb_adjust_range(' \
 issue 27 '' mm/migrate.c '__folio_migrate_mapping(' \
 	'if (folio_test_anon(folio) && folio_test_large(folio)) mod_mthp_stat(folio_order(folio), MTHP_STAT_NR_ANON, 1); if (folio_test_swapbacked(folio)) __folio_set_swapbacked(newfolio); return MIGRATEPAGE_SUCCESS;'
 issue 28 '' mm/vma.c 'copy_vma(' \
+	'vma_iter_next_rewind(&vmi, NULL); new_vma = vma_merge_new_range(&vmg);' \
 	'faulted_in_anon_vma = true; } new_vma = vma_merge_new_range(&vmg); if (new_vma) { /* * Source vma may have been merged into new_vma */'
 issue 29 '' mm/memory.c 'do_wp_page(' \
 	'pte = pte_clear_uffd(ptep_get(vmf->pte)); set_pte_at(vma->vm_mm, vmf->address, vmf->pte, pte);' \
@@ -164,6 +165,7 @@ issue 48 '' mm/hugetlb.c '__unmap_hugepage_range(' \
 issue 49 '' mm/mremap.c 'move_vma(' \
 	'return (vrm->flags & MREMAP_DONTUNMAP) && vma_test(vrm->vma, VMA_LOCKED_BIT);' \
 	'if ((flags & MREMAP_DONTUNMAP) && (vma->vm_flags & VM_LOCKED)) { vma_iter_init(&vmi, mm, old_addr);' \
+	'MADV_UNMERGEABLE, &vm_flags); if (err) return err; if (vm_flags & VM_ACCOUNT) {' \
 	'MADV_UNMERGEABLE, &dummy); if (err) return err; return 0; }'
 issue 50 '' mm/hugetlb.c 'hugetlb_mfill_atomic_pte(' \
 	'pte_t *actual_pte = hugetlb_walk(dst_vma, dst_addr, PMD_SIZE);'
@@ -201,6 +203,7 @@ issue 65 '' mm/mempolicy.c set_mempolicy_home_node \
 	'VMA_ITERATOR(vmi, mm, start); start = untagged_addr(start);'
 issue 66 '' mm/hugetlb.c '__unmap_hugepage_range(' \
 	'!folio_mapped(folio) && folio_test_anon(folio)) { folio_set_hugetlb_restore_reserve(folio);' \
+	'__vma_private_lock(vma) && folio_test_anon(page_folio(page))) { folio_set_hugetlb_restore_reserve(page_folio(page));' \
 	'!folio_mapped(page_folio(page)) && folio_test_anon(page_folio(page))) { folio_set_hugetlb_restore_reserve(page_folio(page));'
 issue 67 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
 	'result = SCAN_PAGE_COMPOUND; goto drop_folio; } result = find_pmd_or_thp_or_none(mm, haddr, &pmd); switch (result) {'
