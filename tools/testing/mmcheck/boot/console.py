@@ -28,7 +28,8 @@ _FATAL = re.compile(
 )
 _SPLAT = re.compile(
     r"^(WARNING: |BUG: |BUG [^:]+: |INFO: task .* blocked|watchdog: BUG|rcu: INFO: .* stall|UBSAN: |=+ \[ BUG"
-    r"|page dumped because(?!: gup_test)|INFO: .*possible .* detected|kmemleak: \d+ new suspected)"
+    # A warning follows the dump for VM_WARN_ON_..., unless the test expects the warning and suppresses it.
+    r"|page dumped because(?!: (?:gup_test|VM_WARN_ON))|INFO: .*possible .* detected|kmemleak: \d+ new suspected)"
     # These may follow other text on the same line.
     r"|WARNING: CPU: \d|BUG: (K[A-Z]*SAN|KFENCE|unable to|Bad |sleeping|scheduling|soft lockup)"
 )

@@ -50,6 +50,14 @@ def test_the_reason_of_the_end() -> None:
     assert console.read(lines).reason == "# contpte: x: hang: no end after 60 s"
 
 
+def test_a_page_dump_without_its_warning_is_expected_by_the_test() -> None:
+    dump = ["page: refcount:1 mapcount:0", "page dumped because: VM_WARN_ON_FOLIO(!folio_test_large(folio))"]
+    assert console.read(dump).splats == 0
+    assert console.read([*dump, "WARNING: CPU: 0 PID: 9 at mm/util.c:1 f+0x1/0x2"]).splats == 1
+    assert console.read([*dump, "WARNING: mm/util.c:1 at f+0x1/0x2, CPU#0: kunit/9"]).splats == 1
+    assert console.read(["page dumped because: nonzero mapcount"]).splats == 1
+
+
 def test_progress_line() -> None:
     shown = Progress("building", 2480)
     shown.done = 1234
