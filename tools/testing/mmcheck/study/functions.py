@@ -210,6 +210,7 @@ def run(environ: Mapping[str, str]) -> int:
             print(f"{what:8}{family}: {name}" + (f": {why}" if why else ""))
     print("\n".join(summary(found)))
     path = settings.out / NAME.format(kernel)
+    path.parent.mkdir(parents=True, exist_ok=True)
     disk.replace(path, table(found).encode())
     print(f"table: {path}")
     return PASSED

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmcheck.core.settings import PROJECT
+from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue, sample
 from mmcheck.study import functions
 
@@ -118,3 +119,10 @@ def test_a_table_gives_the_reason_of_a_function_without_a_test() -> None:
     name = "vmap_try_huge_p4d"
     rows = functions.table({("vmalloc", name): "not", ("vmalloc", "vunmap_pte_range"): "tested"}).splitlines()
     assert rows[1:] == [f"vmalloc\t{name}\tnot\t{functions.reasons()[name]}", "vmalloc\tvunmap_pte_range\ttested"]
+
+
+def test_the_folder_for_results_need_not_exist(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / "Makefile").write_text("# x\nVERSION = 7\nPATCHLEVEL = 3\n")
+    monkeypatch.setattr(functions.source, "obtain", lambda _: Source(tree, "linux", fixed=False))
+    assert functions.run({"O": str(tmp_path / "new/out"), "HOME": str(tmp_path)}) == 0
+    assert list((tmp_path / "new/out").glob("functions-*.tsv"))
