@@ -123,6 +123,6 @@ def test_a_table_gives_the_reason_of_a_function_without_a_test() -> None:
 
 def test_the_folder_for_results_need_not_exist(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / "Makefile").write_text("# x\nVERSION = 7\nPATCHLEVEL = 3\n")
-    monkeypatch.setattr(functions.source, "obtain", lambda _: Source(tree, "linux", fixed=False))
+    monkeypatch.setattr("mmcheck.kernel.source.obtain", lambda _: Source(tree, "linux", fixed=False))
     assert functions.run({"O": str(tmp_path / "new/out"), "HOME": str(tmp_path)}) == 0
     assert list((tmp_path / "new/out").glob("functions-*.tsv"))
