@@ -24,8 +24,8 @@ SUBJECTS = {
 }
 """The folders with sources, in the order of the series. Each has the prefix for the subjects of its patches."""
 
-FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig")
-"""Files that the library's patch adds. These files have entries for the suites of all folders."""
+FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig", "arch/x86/mm/tests/.kunitconfig")
+"""Files that the library's patch adds. They are for the suites of all folders."""
 
 TEXT = """\
 mm: KUnit suites and selftests for batches of page-table entries
