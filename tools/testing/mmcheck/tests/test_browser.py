@@ -117,7 +117,7 @@ def test_a_case_has_its_history_in_each_cell_and_leads_to_its_card(chromium: Any
 @pytest.mark.parametrize(
     ("typed", "only", "tests"),
     [
-        ("modify_prot", "", 2),
+        ("modify_prot_range", "", 1),
         ("known issue 1:", "", 3),
         ("contpte_fold", "f", 15),
         ("", "h", 18),
