@@ -223,6 +223,11 @@ def package(need: str) -> str:
     return PACKAGES[need]
 
 
+def suites(arch: str) -> tuple[str, str]:
+    """The folders with the suites for an architecture, and with their .kunitconfig files."""
+    return "mm/tests", f"arch/{SOURCES.get(arch, arch)}/mm/tests"
+
+
 def missing(needs: Iterable[str]) -> list[str]:
     """The programs and files among `needs` that this machine lacks."""
     return [need for need in needs if not (Path(need).exists() if need.startswith("/") else shutil.which(need))]

@@ -31,8 +31,7 @@ def settings_of(config: str) -> dict[str, str]:
 def both(arch: str, more: Sequence[str] = ()) -> Request:
     """The request to kunit.py, with the options for the selftests, the options for the suites, and `more`."""
     guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
-    folders = ("mm/tests", f"arch/{toolchain.SOURCES.get(arch, arch)}/mm/tests")
-    suites = [PROJECT / folder / ".kunitconfig" for folder in folders]
+    suites = [PROJECT / folder / ".kunitconfig" for folder in toolchain.suites(arch)]
     given = {name for path in guest for name in settings_of(path.read_text())}
     found: dict[str, str] = {}
     for path in suites:

@@ -149,8 +149,7 @@ class Launch:
         if prefix and not known.cross_compile:
             result.append(f"--cross_compile={prefix}")
         if not known.kunitconfig:
-            folders = ("mm/tests", f"arch/{toolchain.SOURCES.get(settings.arch, settings.arch)}/mm/tests")
-            own = [f"{folder}/.kunitconfig" for folder in folders]
+            own = [f"{folder}/.kunitconfig" for folder in toolchain.suites(settings.arch)]
             result += [f"--kunitconfig={self.tree / name}" for name in own if (PROJECT / name).exists()]
         if not known.timeout and self.request.boots:
             result.append(f"--timeout={TIMEOUT}")
