@@ -197,7 +197,7 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 	if (pgtable_kunit_table_same(table))
 		return true;
 
-	for (i = -PTRS_PER_PTE; i < 2 * PTRS_PER_PTE; i++) {
+	for (i = -(int)PTRS_PER_PTE; i < 2 * PTRS_PER_PTE; i++) {
 		if (!memcmp(table->pte + i, table->want + i,
 			    sizeof(pte_t)))
 			continue;
