@@ -189,6 +189,8 @@ bool pgtable_kunit_table_same(struct pgtable_kunit_table *table)
 bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 			       const char *fmt, ...)
 {
+	/* In some architectures PTRS_PER_PTE is unsigned. */
+	const int nr = PTRS_PER_PTE;
 	int i, first = 0, differ = 0;
 	struct pgtable_kunit_pte_diff diff;
 	struct va_format vaf;
@@ -197,7 +199,7 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 	if (pgtable_kunit_table_same(table))
 		return true;
 
-	for (i = -(int)PTRS_PER_PTE; i < 2 * PTRS_PER_PTE; i++) {
+	for (i = -nr; i < 2 * nr; i++) {
 		if (!memcmp(table->pte + i, table->want + i,
 			    sizeof(pte_t)))
 			continue;
@@ -215,7 +217,7 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 	KUNIT_FAIL(table->test,
 		   "%pV: entry %d%s is %016llx, expected %016llx (%d differ)%s",
 		   &vaf, first,
-		   first < 0 || first >= PTRS_PER_PTE ?
+		   first < 0 || first >= nr ?
 		   ", outside of the table," : "",
 		   (unsigned long long)pte_val(table->pte[first]),
 		   (unsigned long long)pte_val(table->want[first]), differ,
