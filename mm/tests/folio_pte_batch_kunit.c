@@ -273,7 +273,7 @@ static void folio_pte_batch_next_folio(struct kunit *test)
 
 /*
  * Entries that do not continue a batch. @next is an entry that would continue
- * the batch. @behind is the PFN after the folio.
+ * the batch. @behind is the first PFN after the folio.
  */
 static pte_t gap_none(pte_t next, unsigned long behind)
 {
