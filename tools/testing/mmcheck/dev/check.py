@@ -40,6 +40,10 @@ SCRIPTS = (
 )
 
 
+PROGRAMS = ("git", "shellcheck", "patch", "gpg", "gpg-agent")
+"""Programs that the tests of the host side run, in addition to those that a kernel build needs."""
+
+
 @dataclass(frozen=True)
 class Run(Cell):
     """One boot of the suites.
@@ -142,7 +146,7 @@ def pytest(tally: Tally, programs: Path, report: Path, *words: str | Path) -> No
 
 def host(tally: Tally, out: Path) -> None:
     """Run the tests and the style checks of the host side."""
-    toolchain.provide([toolchain.ENSUREPIP, "git", "shellcheck", *toolchain.BUILD])
+    toolchain.provide([toolchain.ENSUREPIP, *PROGRAMS, *toolchain.BUILD])
     programs = tools(out)
     pytest(tally, programs, out / "check" / "pytest.xml", *PARALLEL)
     shims = [f"tools/testing/mmcheck/bin/{name}" for name in ("make", "qemu-system-x86_64")]

@@ -95,6 +95,7 @@ PACKAGES = {
     "bzip2": "bzip2",
     "zstd": "zstd",
     "gpg": "gpg",
+    "gpg-agent": "gpg-agent",
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/gelf.h": "libelf-dev",
     "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin": "opensbi",
@@ -128,6 +129,8 @@ FEDORA = {
     "libc6-dev": "glibc-devel",
     "libelf-dev": "elfutils-libelf-devel",
     "python3-venv": "python3",
+    "gpg": "gnupg2",
+    "gpg-agent": "gnupg2",
     "xz-utils": "xz",
     "shellcheck": "ShellCheck",
 }
@@ -142,6 +145,8 @@ ARCH_LINUX = {
     "libc6-dev-arm64-cross": "aarch64-linux-gnu-glibc",
     "libelf-dev": "libelf",
     "python3-venv": "python",
+    "gpg": "gnupg",
+    "gpg-agent": "gnupg",
     "xz-utils": "xz",
 }
 """Debian packages and emulators, each with its package on Arch Linux. FEDORA has the packages on Fedora."""
