@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 57: MADV_FREE of a page that KSM merged drops the pages of other processes.
+ * Known issue 57: MADV_FREE of a page merged by KSM drops the pages of other processes.
  *
  * Let KSM merge two pages, and write to one of them. Now only the other page maps the KSM page.
  * Call MADV_FREE on it. Then let KSM merge a page of a child with the same content, and reclaim

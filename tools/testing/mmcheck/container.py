@@ -3,7 +3,7 @@
 
 The image is built once, from ci/Containerfile. The container sees this repository, the current folder, the cache of
 mmcheck, and the files and folders that the command names, each at its own path. Results are in out/container, because
-programs that the container builds may not run on this machine.
+programs that the container builds might not run on this machine.
 """
 
 import hashlib

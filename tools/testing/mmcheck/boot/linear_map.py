@@ -20,7 +20,7 @@ from . import debugger
 
 EMULATOR = "qemu-system-aarch64"
 MEMORY = (1, 3)
-"""The memory of the two boots, in GiB."""
+"""The size of the memory in the first boot and in the second boot, in GiB."""
 
 CLEARS_PER_GIB = 512 + 1
 """A GiB of 4K pages needs 512 PTE tables and one PMD table. Each table is unmapped from the fixmap once."""

@@ -37,7 +37,7 @@ LONG = 600
 """A word of a command is cut after this many characters."""
 
 KNOWN = ("install", "missing", "judge", "patch", "mail")
-"""Steps of these kinds have no result that the next steps of the command need."""
+"""The next steps of the command need no result from steps of these kinds."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"

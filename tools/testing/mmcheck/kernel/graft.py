@@ -157,7 +157,8 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
         try:
             return result[path] if path in result else (tree / path).read_bytes().decode()
         except OSError as error:
-            raise UserError(f"cannot read {tree / path}, to which mmcheck must add a line: {error.strerror}") from None
+            why = f"{error.strerror}; mmcheck must add a line to the file"
+            raise UserError(f"cannot read {tree / path}: {why}") from None
 
     for feature in without:
         for edit in FEATURES[feature]:

@@ -72,7 +72,7 @@ ARCHITECTURES = {
 """The architectures for which mmcheck installs a compiler and an emulator. Other architectures need --cross_compile."""
 
 SOURCES = {"x86_64": "x86"}
-"""The folder below arch/ of each architecture whose folder has another name."""
+"""For each architecture whose folder below arch/ does not have the name of the architecture: this folder."""
 
 ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
@@ -149,7 +149,7 @@ ARCH_LINUX = {
     "gpg-agent": "gnupg",
     "xz-utils": "xz",
 }
-"""Debian packages and emulators, each with its package on Arch Linux. FEDORA has the packages on Fedora."""
+"""For Debian packages and emulators: the names of the packages on Arch Linux. FEDORA has the names on Fedora."""
 
 SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
@@ -302,5 +302,5 @@ def elsewhere(absent: Sequence[str]) -> str:
             unknown.append(need)
     said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
     if unknown:
-        said.append(f"mmcheck does not know which package has {', '.join(unknown)}; {BOX} does not need this package")
+        said.append(f"mmcheck does not know the package of {', '.join(unknown)}; {BOX} works without that package")
     return "; ".join(said)

@@ -79,6 +79,7 @@ def run(environ: Mapping[str, str]) -> int:
     if hidden := [one for one in missing if one not in new]:
         needs = {one.case: [f"fails = {one.fails}"] * (one.fails > 0) + ["splat = true"] * one.splat for one in hidden}
         named = "; ".join(f"{case} needs {' and '.join(keys)}" for case, keys in needs.items())
-        raise UserError(f"{len(new)} failures added; these entries of {file} do not accept all their failures: {named}")
+        what = f"{len(new)} failures added; these entries of {file} do not accept all failures that match them"
+        raise UserError(f"{what}: {named}")
     progress.say(f"{len(new)} failures added to {file}" if new else f"{file} already lists all failures")
     return PASSED

@@ -201,10 +201,10 @@ def load(file: Path) -> Baseline:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"BASELINE={file}: {error}") from None
     if unknown := set(whole) - {"known"}:
-        why = f"there is no key {', '.join(sorted(unknown))}; each entry begins with the line [[known]]"
+        why = f"there is no key {', '.join(sorted(unknown))}; begin each entry with the line [[known]]"
         raise UserError(f"BASELINE={file}: {why}")
     if not isinstance(whole.get("known", []), list):
-        raise UserError(f"BASELINE={file}: `known` is not a list; each entry begins with the line [[known]]")
+        raise UserError(f"BASELINE={file}: `known` is not a list; begin each entry with the line [[known]]")
     found: list[Entry] = []
     for number, content in enumerate(whole.get("known", []), 1):
         if why := wrong(content):

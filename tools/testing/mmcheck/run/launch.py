@@ -50,7 +50,7 @@ class Launch:
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
-        """Whether kunit.py's output goes to standard error. The command prints its own output to standard output."""
+        """Whether kunit.py's output goes to standard error. mmcheck prints its own output to standard output."""
 
     def hold(self) -> AbstractContextManager[None]:
         """Keep other runs away from the kernel during the block."""

@@ -98,7 +98,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         raise UserError(f"BASELINE={known.file} does not work with {option}: use one of them")
     if mine.base:
         if not request.boots:
-            raise UserError("--base compares verdicts: use it with the verb run")
+            raise UserError('--base compares verdicts: use it with the verb "run"')
         repeat = closing.again(typed, {**environ, "PATCH": ""} if mine.apply else environ)
         return compare.run(mine.base, environ, lambda variables: prepare(request, variables), repeat)
     launch = prepare(request, environ)

@@ -24,7 +24,7 @@ from .cell import Cell
 TABLE = Path(__file__).parent / "skips.toml"
 ISSUES = PROJECT / "KNOWN_ISSUES.md"
 ABSENT = "the suite is not in this kernel"
-"""The reason of a skip if a suite is in the architecture's sources, but appears on no console."""
+"""The reason for the skip of a suite that is in the architecture's sources, but appears on no console."""
 
 CONDITIONS = ("kernels", "arches", "pages", "flavours")
 FIELDS = {"why", "says", "cases", "unskip", "selftests", "maybe", *CONDITIONS}

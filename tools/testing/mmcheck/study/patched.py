@@ -289,19 +289,19 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
         if proof.wrong:
             print(f"{number:3} NOT PROVEN: {proof.wrong}")
         elif not proof.met:
-            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what its tests need")
+            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what the tests need")
     bad = [proof.issue.number for proof in proofs if proof.wrong]
     absent = [proof.issue.number for proof in proofs if not (proof.wrong or proof.met)]
     count = len(proofs) - len(absent)
     verdict = "FAILED" if bad else "passed" if count else "nothing was tested"
-    before = "" if environ.get("BEFORE") == "no" else f" and {label}"
+    before = "" if environ.get("BEFORE") == "no" else f", and {label} is the kernel without them"
     for line in closing.lines(
         f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
         [
             f"issues without proof that the patch fixes them: {', '.join(map(str, bad))}" if bad else "",
             f"issues that no test met in this run: {', '.join(map(str, absent))}" if absent else "",
         ],
-        f"{settings.out} (the consoles of the kernels {label}+fixed{before})",
+        f"{settings.out} (console logs: {label}+fixed is the kernel with the patches{before})",
         closing.make("known-issues", environ, ONLY=str(bad[0])) if bad else "",
     ):
         print(line)

@@ -112,7 +112,7 @@ def test_an_entry_may_be_for_some_machines() -> None:
     ("text", "why"),
     [
         ("known = 3", "'int' object is not iterable"),
-        ("[[unknown]]", "there is no key unknown; each entry begins with the line [[known]]"),
+        ("[[unknown]]", "there is no key unknown; begin each entry with the line [[known]]"),
         ("known = [3]", "entry 1: begin each entry with the line [[known]]"),
         ("[[known]]\ncase = 's.a'", "entry 1: needs the keys `case` and `why`, and a value for each"),
         ("[[known]]\ncase = 's.a'\nwhy = ' '", "entry 1: needs the keys `case` and `why`, and a value for each"),
@@ -129,7 +129,7 @@ def test_a_bad_file_is_one_line(tmp_path: Path, text: str, why: str) -> None:
     file = tmp_path / "known.toml"
     file.write_text(text)
     if text == "known = 3":
-        why = "each entry begins with the line [[known]]"
+        why = "begin each entry with the line [[known]]"
     with pytest.raises(UserError) as error:
         baseline.load(file)
     assert why in str(error.value) and str(error.value).startswith(f"BASELINE={file}: ")

@@ -216,7 +216,8 @@ def test_known_issues_end_with_a_verdict(
     lines = capsys.readouterr().out.splitlines()
     end = lines[[line.startswith(said[0]) for line in lines].index(True) :]
     assert end[: len(said)] == said
-    assert end[len(said)] == "log: out (the consoles of the kernels x+fixed and x)"
+    kernels = "x+fixed is the kernel with the patches, and x is the kernel without them"
+    assert end[len(said)] == f"log: out (console logs: {kernels})"
     assert end[len(said) + 1 :] == (["next: make known-issues ARCH=arm64 ONLY=3"] if status else [])
 
 

@@ -200,10 +200,10 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
         for one in {(one.suite, one.program, one.machine): one for one in by_name.values()}.values():
             verdict = builder.judge(one, 0)
             tests = one.program or one.suite
-            progress.say(f"boot with all mistakes disabled, {tests}: {verdict.state}, {verdict.seconds} s")
+            progress.say(f"boot with no mistake enabled, {tests}: {verdict.state}, {verdict.seconds} s")
             if verdict.state != "survived":
                 why = ", ".join(verdict.rules) or verdict.why
-                what = f"with all mistakes disabled, the kernel must run {tests} without a new report, but"
+                what = f"with no mistake enabled, the kernel must run {tests} without a new report, but"
                 raise UserError(f"{what}: {why}; see {machine.out}")
         for name, number in kernel.number.items():
             one = by_name[name]

@@ -29,10 +29,10 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The `kind` in the records of this command. The folder of the last boot, below O=, has the same name."""
+"""The value of `kind` in the records of this command. In the folder O=, the folder of the last boot has this name."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
-"""The variables that choose the kernel and the tests of the boot."""
+"""The variables that choose the kernel to boot, and the tests that run in this boot."""
 
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
 

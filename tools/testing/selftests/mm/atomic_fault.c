@@ -6,13 +6,14 @@
  * pages, a load faults once per huge page. On arm64 an LSE atomic on memory
  * that is not mapped yet faults twice: first as a read, then as a write. If the
  * kernel decodes the instruction (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the
- * atomic faults once. On arm64 a pair of a load-exclusive and a store-exclusive
- * faults twice in every kernel. On other architectures an atomic faults once.
- * Private hugetlb pages cause the same numbers of faults as other memory. On
- * shared hugetlb pages every operation faults once. Each operation leaves the
- * right value in memory. The pages are charged to the memory cgroup. An atomic
- * still works if a uprobe is set on it. The uprobe causes up to four more
- * faults. On a CPU with EPAN each atomic with a uprobe may fault twice.
+ * atomic faults once. On arm64 a load-exclusive with its store-exclusive causes
+ * two faults, in every kernel. On other architectures an atomic instruction
+ * causes one fault. Private hugetlb pages cause the same numbers of faults as
+ * other memory. On shared hugetlb pages every operation faults once. Each
+ * operation leaves the right value in memory. The pages are charged to the
+ * memory cgroup. An atomic still works if a uprobe is set on it. The uprobe
+ * causes up to four more faults. On a CPU with EPAN each atomic with a uprobe
+ * may fault twice.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). If QEMU emulates two CPUs, it reports the fault of an

@@ -224,8 +224,8 @@ TEST_F(contpte_fold, fresh_memory)
 }
 
 /*
- * [contpte 217] The test maps single pages that fill four blocks. perf must
- * show the size of one page for each of them, so no block is folded.
+ * [contpte 217] The test maps single pages that fill four blocks. For each
+ * page, perf must show the size of one page, so no block is folded.
  */
 TEST_F(contpte_fold, single_pages)
 {
@@ -368,8 +368,9 @@ static int call_split(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] madvise() with DONTFORK, RANDOM and DONTDUMP splits the VMA
- * within a block. The split changes no entry, so every block stays folded.
+ * [contpte 225] The test calls madvise() on each range with DONTFORK, then with
+ * RANDOM, then with DONTDUMP. After these three calls the VMA is split within a
+ * block. The split changes no entry, so every block stays folded.
  */
 TEST_F(contpte_fold, vma_split_only)
 {
@@ -474,10 +475,11 @@ TEST_F(contpte_fold, mremap_whole)
 }
 
 /*
- * [contpte 203] The test unmaps half a block, maps it again and accesses each
- * of its pages. It does this 100 times, at different places in the four blocks.
- * After each round these pages have the right content. In the end all pages
- * have the right content, and Rss counts each page of anonymous memory once.
+ * [contpte 203] The test unmaps a range as long as half a block, maps the range
+ * again, and accesses each page of the range. It does this 100 times, at
+ * different places in the four blocks. After each round the pages of the range
+ * have the right content. In the end all pages have the right content, and Rss
+ * counts each page of anonymous memory once.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
 {

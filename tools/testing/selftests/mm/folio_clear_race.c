@@ -30,7 +30,7 @@
 /* Free memory can shrink by this much even if no folio is lost. */
 #define NOISE (32L << 20)
 
-/* Two threads that wait for each other and then write at once. */
+/* Two threads that wait for each other and then write at the same time. */
 static struct {
 	pthread_barrier_t barrier;
 	atomic_uint here;

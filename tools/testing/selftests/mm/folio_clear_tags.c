@@ -3,9 +3,10 @@
  * Tags of fresh memory (MTE, arm64).
  *
  * Proves: memory that is mapped with PROT_MTE contains only zeros and has only
- * tags of value 0, although its frames had other bytes and other tags before.
- * If memory in such frames gets PROT_MTE only after the process has filled it,
- * its tags also have the value 0, and its content is unchanged.
+ * tags of value 0, although its frames had other bytes and other tags before. A
+ * process can also fill memory that has no PROT_MTE, and set PROT_MTE later.
+ * All tags of this memory then have the value 0, although its frames had other
+ * tags before, and its content is unchanged.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with

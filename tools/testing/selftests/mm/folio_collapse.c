@@ -13,7 +13,7 @@
  * content.
  *
  * Does not prove: which memory khugepaged chooses first (the selftest
- * khugepaged tests this). Other programs test max_ptes_shared (folio_advice)
+ * khugepaged.c tests this). Other programs test max_ptes_shared (folio_advice)
  * and poisoned pages (uffd_poison).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_collapse
@@ -250,7 +250,7 @@ TEST_F(folio_collapse, watched_hole)
 }
 
 /*
- * A file is mapped twice. The first collapse makes one huge page of the file.
+ * A file is mapped twice. The first collapse turns the file into one huge page.
  * In the second mapping, PTEs map this huge page until the second collapse
  * replaces them with one PMD. After that, RssShmem of the process still counts
  * each page once for each mapping.

@@ -102,7 +102,7 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 }
 
 /*
- * [mapped 45] Up to four children share the memory and exit again. While the
+ * [mapped 45] Up to four children share the memory, and then exit. While the
  * parent is the only process, each page is exclusive. While there is a child,
  * no page is exclusive. kpagecount is always the number of processes. The
  * variants are one large folio and single pages.
@@ -155,10 +155,11 @@ TEST_F(folio_exclusive, child_unmaps_part)
 /*
  * The test calls this function after the only other process has exited and this
  * process has written to each page. Returns whether @copies is the right number
- * of copied pages. No kernel copies single pages. A kernel that tracks owners
- * copies no page of a large folio, and an older kernel copies all pages of it.
- * If /proc/kallsyms has no data symbols, the test cannot tell these kernels
- * apart. Then it accepts both results: no page copied, or all pages copied.
+ * of copied pages. If the memory has only single pages, no kernel copies a
+ * page. If the memory is a large folio, a kernel that tracks owners copies no
+ * page, and an older kernel copies all pages. If /proc/kallsyms has no data
+ * symbols, the test cannot tell these kernels apart. Then it accepts both
+ * results: no page copied, or all pages copied.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -234,8 +235,8 @@ TEST_F(folio_exclusive, write_beside_child_with_part)
 /*
  * [mapped 31] The child has exited, and the parent has dropped all pages except
  * the last. Then the parent writes to the last page. If the folio is large,
- * every kernel copies this page, and can then free the folio. Every kernel
- * reuses a single page.
+ * every kernel copies this page, and can then free the folio. If the folio has
+ * only one page, every kernel reuses this page.
  */
 TEST_F(folio_exclusive, write_to_last_page)
 {
@@ -375,7 +376,7 @@ FIXTURE_TEARDOWN(folio_exclusive_huge)
 }
 
 /*
- * [mapped 45] Up to four children share a huge page and exit again. One PMD
+ * [mapped 45] Up to four children share a huge page, and then exit. One PMD
  * maps the huge page in each process. While the parent is the only process,
  * each page is exclusive. While there is a child, no page is exclusive.
  * kpagecount is always the number of processes. In the end one PMD still maps

@@ -2,9 +2,9 @@
 /*
  * Which entries a hinting fault of NUMA balancing makes accessible again.
  *
- * Proves: a hinting fault makes the entries of its folio accessible again. The
- * fault does not change an entry that lies between these entries and maps
- * another folio. The fault changes no entry in the next or the previous page
+ * Proves: a hinting fault makes the entries of its folio accessible again. If
+ * an entry between these entries maps another folio, the fault does not change
+ * that entry. The fault changes no entry in the next or the previous page
  * table, even if the folio is at the lowest addresses. If a huge page is split
  * after NUMA balancing has made it inaccessible, the new entries are
  * accessible.
@@ -88,8 +88,8 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
  * [bug B16] 16 folios lie across the ends of page tables. A hinting fault in
  * one half of a folio makes entries accessible only in the table of this half.
  * A kernel that runs past the end of a table changes the next page in memory.
- * So the test allocates 17 tables in a row. Then the next page in memory is
- * likely to be the next table.
+ * So the test allocates 17 tables in quick succession. Then the next page in
+ * memory is likely to be the next table.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 {
@@ -156,11 +156,12 @@ struct lowest {
 
 /*
  * Move the last pages of a folio to the lowest addresses. If the first pages of
- * the folio lay directly before them, they would be below address 0. Move each
- * of the first pages to the end of a page table of its own, and make this page
- * read-only. The kernel allocates half of these tables, then the table of the
- * lowest addresses, then the other half. Let NUMA balancing make all entries
- * inaccessible, then read one of the last pages.
+ * the folio lay directly before them, they would be below address 0. Give each
+ * of the first pages its own page table: move the page to the end of this
+ * table, and make the page read-only. The kernel first allocates half of these
+ * tables, then the table that maps the lowest addresses, and last the other
+ * half of these tables. Let NUMA balancing make all entries inaccessible, then
+ * read one of the last pages.
  *
  * Return: 0, or the line that failed
  *

@@ -515,8 +515,8 @@ static long all_zero_pages(void)
  * the machine must include the child's count. After all memory is discarded, the count of the
  * machine must be the same as before the test.
  *
- * Known issue 55: the child's count is the number of all these pages of its parent. The pages that
- * the child did not inherit stay in the count of the machine.
+ * Known issue 55: the child's count equals the number of all such pages in its parent. The pages
+ * that the child did not inherit stay in the count of the machine.
  */
 TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 {

@@ -197,7 +197,7 @@ static bool pin_shared(int go[2], struct memory *m)
 }
 
 /*
- * Merge pages by KSM, then call MADV_UNMERGEABLE. The kernel then copies the
+ * Let KSM merge pages, then call MADV_UNMERGEABLE. The kernel then copies the
  * pages, although no process writes to them.
  */
 static bool merge_and_unmerge(struct memory *m)

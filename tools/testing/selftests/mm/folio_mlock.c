@@ -295,9 +295,10 @@ static void lose_count(struct __test_metadata *_metadata, struct memory *m, char
 /*
  * Two mappings of one memfd lock the same folio. After munlock() of the second
  * mapping the kernel's count of locks is too low. Reclaim must not take the
- * pages. It must find the lock of the first mapping, and set the mlocked flag
- * again. MADV_PAGEOUT of the second mapping must not take the pages either.
- * After the last munlock(), MADV_PAGEOUT takes the pages.
+ * pages. Reclaim must find that the first mapping is still locked, and must set
+ * the mlocked flag of the folio again. MADV_PAGEOUT of the second mapping must
+ * not take the pages either. After the last munlock(), MADV_PAGEOUT takes the
+ * pages.
  */
 TEST_F(mlock_twice, munlock_of_two_runs)
 {

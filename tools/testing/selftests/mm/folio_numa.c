@@ -3,8 +3,8 @@
  * The effect of NUMA balancing and memory policies on runs of page-table
  * entries.
  *
- * NUMA balancing makes entries inaccessible to see which node uses the pages.
- * These entries are called hinting entries.
+ * To find out which node uses the pages, NUMA balancing makes entries
+ * inaccessible. These entries are called hinting entries.
  *
  * Proves: one fault per folio makes all hinting entries of the folio accessible
  * again. Content and permission are unchanged, and the blocks are folded. If
@@ -224,7 +224,7 @@ TEST_F(folio_numa, numa_maps)
 	DID(m->pages, "pages on the other node");
 }
 
-/* The number of folios of the memory's order that count as partially mapped. */
+/* The number of folios of order m->order that count as partially mapped. */
 static long mapped_in_part(const struct memory *m)
 {
 	return folio_statistic(1U << m->order, "nr_anon_partially_mapped");
@@ -390,8 +390,8 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 }
 
 /*
- * The number of pages in half a folio. If the memory has only single pages, it
- * is the number of pages in half of the memory.
+ * The number of pages in half a folio. If the memory has only single pages, the
+ * function returns the number of pages in half of the memory.
  */
 static unsigned int half_of(const struct memory *m)
 {

@@ -344,7 +344,7 @@ TEST_F(folio_reuse, pin_after_child)
 	EXPECT_EQ(pinned, pfn_of(at));
 	EXPECT_TRUE(device_reads(device, 0xff));
 	ioctl(device, PIN_LONGTERM_TEST_STOP);
-	/* The page is no longer pinned. Write to the pages after it. */
+	/* The page is no longer pinned. Write to the pages that follow it. */
 	EXPECT_EQ(self->copies ? left : 0, copied_part(at + bytes(1), one + 1, left));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, one));
 	EXPECT_EQ(-1, foreign_page(at + bytes(1), one + 1, left));

@@ -193,8 +193,8 @@ struct walk_call {
 };
 
 /*
- * Flags of a call. Most flags are conditions for each page in the range of the
- * call.
+ * Flags of a call. Most flags are conditions that each page in the range of the
+ * call must meet.
  */
 enum walk_call_flags {
 	MAPPED = 1 << 0,	/* mapped; a call with neither MAPPED nor ANY has no range */

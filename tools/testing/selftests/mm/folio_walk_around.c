@@ -59,8 +59,8 @@ static long count_partially_mapped(void)
 }
 
 /*
- * Whether the range has large anonymous folios, and the process maps all pages
- * of each folio.
+ * Whether the range has large anonymous folios, and whether the process maps
+ * all pages of each of these folios.
  */
 static bool only_whole_folios(const struct walk_step *s)
 {

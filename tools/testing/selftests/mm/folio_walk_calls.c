@@ -188,8 +188,8 @@ static void draw_mremap(struct walk_step *s)
 /*
  * Whether the kernel may merge the moved pages with a mapping that userfaultfd
  * watches. Known issue 28: mremap() then removes the registration of the whole
- * merged mapping, including pages that did not move. In a kernel without this
- * issue, or with STRICT=1, the walk makes these calls too.
+ * merged mapping, including pages that did not move. If the kernel does not
+ * have this issue, or if STRICT=1 is set, the walk makes these calls too.
  */
 static bool beside_uffd(const struct walk_step *s)
 {
@@ -203,8 +203,8 @@ static bool beside_uffd(const struct walk_step *s)
  * Known issue 30: if a mapping with MADV_WIPEONFORK was moved, a child inherits
  * the mapping with its old offset, but without its pages. Linux 7.3 expects
  * that the offset of a mapping without pages equals its address. If this is not
- * so, the kernel warns when it merges the mapping. In a kernel without this
- * issue, or with STRICT=1, the walk makes these calls too.
+ * so, the kernel warns when it merges the mapping. If the kernel does not have
+ * this issue, or if STRICT=1 is set, the walk makes these calls too.
  */
 static bool valid_wipe(const struct walk_step *s)
 {

@@ -112,9 +112,9 @@ void m_zap(struct walk_page *p)
 }
 
 /*
- * madvise(2), MADV_DONTNEED: the page shows zeros or the file again.
- * ioctl_userfaultfd(2): a page of a file stays protected when the entry of this
- * page is removed.
+ * madvise(2), MADV_DONTNEED: the page shows zeros again, or the content of the
+ * file. ioctl_userfaultfd(2): a page of a file stays protected when the entry
+ * of this page is removed.
  */
 void m_drop(struct walk_page *p)
 {

@@ -18,7 +18,7 @@ static const char walk_prelude[] =
 	"static struct { int turn, pid[4]; } *all;\nstatic int me;\nstatic sigjmp_buf caught;\n"
 	"static char buffer[1 << 22] __attribute((aligned(65536)));\n\n"
 	"static void on_signal(int n) { siglongjmp(caught, n); }\n"
-	"/* The content of word i in a page that has the value v. Each page has 8 such words. */\n"
+	"/* Word i of a page, where v is the value of the page. Each page has 8 such words. */\n"
 	"static uint64_t word(uint64_t v, int i) { return v ? 0xf00dULL << 48 | v << 8 | i : 0; }\n"
 	"static long where(int i)\n{\n"
 	"\tlong at[] = { 0, 8, page / 4 + 64, page / 2 - 8, page / 2, page / 4 * 3 + 24, page - 16, page - 8 };\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A worker of folio_walk makes the calls on mappings with these functions.
+ * With these functions, a worker of folio_walk makes the calls on mappings.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -69,8 +69,9 @@ static bool by_first_page(int proc, uint32_t page)
 }
 
 /*
- * fork(2) and mmap(2), MAP_PRIVATE: two pages with different content never have
- * the same frame. pagemap.rst: a frame that is mapped twice is not exclusive.
+ * According to fork(2), and to MAP_PRIVATE in mmap(2), two pages with different
+ * content never have the same frame. According to pagemap.rst, a frame that is
+ * mapped twice is not exclusive.
  */
 static bool frames_right(void)
 {

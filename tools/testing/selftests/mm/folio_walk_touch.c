@@ -45,7 +45,7 @@ unsigned int walk_word_at(unsigned int i)
 	return at[i];
 }
 
-/* Word @i of a page with the value @val. */
+/* Word @i of a page, where @val is the value of the page. */
 uint64_t walk_word(uint64_t val, unsigned int i)
 {
 	return val ? 0xf00dULL << 48 | val << 8 | i : 0;

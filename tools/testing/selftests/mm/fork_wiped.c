@@ -9,7 +9,7 @@
  *
  * How: the parent maps pages, writes to them, and moves them to another address with mremap(). The
  * child cancels MADV_WIPEONFORK, maps a page right after the mapping, and counts the mappings in
- * /proc/self/maps. As a control, the parent does not move the pages.
+ * /proc/self/maps. In the control variant, the parent does not move the pages.
  *
  * Does not prove: that the child reads zeros (folio_fork.wipeonfork_part tests
  * this).
@@ -37,7 +37,7 @@ FIXTURE_VARIANT_ADD(fork_wiped, moved)
 	.moved = true,
 };
 
-/* The control: the offset still equals the address. */
+/* The control variant: the offset still equals the address. */
 FIXTURE_VARIANT_ADD(fork_wiped, in_place)
 {
 	.moved = false,
@@ -95,9 +95,9 @@ static unsigned int extend(char *at)
 }
 
 /*
- * In the child, the kernel merges the mapping with a new page that the child
- * maps next to it. Known issue 30: the kernel does not merge them if the parent
- * had moved the mapping.
+ * The child maps a new page next to the wiped mapping, and the kernel merges
+ * the two mappings. Known issue 30: the kernel does not merge them if the
+ * parent had moved the wiped mapping.
  */
 TEST_F(fork_wiped, merges_with_new_page)
 {

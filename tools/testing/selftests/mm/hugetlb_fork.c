@@ -83,9 +83,10 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * First free some pages: @index selects the page->index of these pages. Then
- * map a page at an address without a page table: the kernel uses some of the
- * freed pages as page tables. Returns true on success.
+ * Map a page at an address without a page table. Before this, the function
+ * frees some pages, and the kernel then uses some of the freed pages as page
+ * tables. @index selects the page->index of the freed pages. Returns true on
+ * success.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -140,9 +141,9 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 }
 
 /*
- * Free pages; @index says which page->index they have. Then fork a child, whose
- * page tables use some of these pages. Returns what the child finds, or -1 on
- * failure.
+ * Free some pages, then fork a child, whose page tables use some of the freed
+ * pages. @index selects the page->index of the freed pages. Returns what the
+ * child finds, or -1 on failure.
  */
 static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -177,8 +178,9 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
  * A child of fork() has the same page as its parent. The child checks this
  * without a read, because a read allocates a new page of zeros if the entry is
  * missing. Known issue 10: if the child's page table is in a page whose
- * previous page->index was not 0, the child has no page. As a control, the test
- * checks that the child has the page if the previous page->index was 0.
+ * page->index was not 0 in its previous use, the child has no page. As a
+ * control, the test checks that the child has the page if page->index was 0 in
+ * the previous use.
  */
 TEST_F(hugetlb_fork, child_has_the_page)
 {

@@ -10,8 +10,8 @@
  * How: each case has exactly the huge pages that it needs. As controls, the
  * test punches the same holes into a file with small pages. Other controls move
  * the whole mapping, or a part of a shared mapping. The last two controls call
- * UFFDIO_COPY: one control calls it while a huge page is left, and the other
- * control calls it for a page that exists.
+ * UFFDIO_COPY: one control calls it while the pool still has an available huge
+ * page, and the other control calls it for a page that exists.
  *
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.
@@ -88,7 +88,10 @@ FIXTURE_SETUP(hugetlb_private)
 	self->pool.folder[0] = 0;
 	self->size = psize();
 	if (!variant->small) {
-		/* The private mapping reserves one more huge page for each page of the file. */
+		/*
+		 * In addition to the huge pages of the file, the private
+		 * mapping reserves one huge page for each page of the file.
+		 */
 		self->size = hugetlb_size(0);
 		why = hugetlb_pool_have(&self->pool, self->size, 2 * FILE_PAGES);
 	}

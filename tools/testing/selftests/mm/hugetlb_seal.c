@@ -27,8 +27,8 @@
 #endif
 
 /*
- * The number of pages of the file, and of a mapping that is larger than the
- * file.
+ * FILE_PAGES is the number of pages of the file. MAPPED_PAGES is the number of
+ * pages of a mapping that is larger than the file.
  */
 #define FILE_PAGES 2
 #define MAPPED_PAGES 3
@@ -120,9 +120,9 @@ static mode_t file_mode(FIXTURE_DATA(hugetlb_seal) * self)
 }
 
 /*
- * fchmod() cannot make a file with MFD_NOEXEC_SEAL executable, but can change
- * other mode bits. Known issue 70: fchmod() can make a hugetlb file with this
- * seal executable.
+ * If a file was created with MFD_NOEXEC_SEAL, fchmod() cannot make this file
+ * executable, but can change its other mode bits. Known issue 70: fchmod() can
+ * make such a file executable if it is a hugetlb file.
  */
 TEST_F(hugetlb_seal, not_executable)
 {
@@ -176,8 +176,8 @@ static int map_once(FIXTURE_DATA(hugetlb_seal) * self, const struct way *way, in
  * than a hugetlb file enlarges the file. If the file has F_SEAL_GROW, a mapping
  * that would make the file larger may fail with EPERM. In the controls, the
  * mapping is as large as the file, or is read-only, or is a shared mapping of a
- * file without a seal. The last control makes a hugetlb file larger, but not a
- * shmem file.
+ * file without a seal. In the last control, a hugetlb file becomes larger, but
+ * a shmem file does not.
  */
 TEST_F(hugetlb_seal, mapping_keeps_size)
 {

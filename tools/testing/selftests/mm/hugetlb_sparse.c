@@ -122,8 +122,8 @@ FIXTURE_TEARDOWN(hugetlb_sparse)
 /*
  * Whether known issue 12 affects pages of this size. It affects pages that PUDs
  * map, on arm64 kernels that were built for five levels. Only such a kernel has
- * __p4d_alloc(). With fewer levels, the two sizes that the issue confuses are
- * equal.
+ * __p4d_alloc(). With fewer levels, the two sizes that the faulty code confuses
+ * are equal.
  */
 static bool may_step_too_far(size_t size)
 {

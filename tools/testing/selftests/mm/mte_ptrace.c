@@ -188,8 +188,8 @@ static void be_debugged(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 }
 
 /*
- * Start a child on frames that had tags before. Returns whether half of its
- * pages are on such frames.
+ * Start a child that gets frames which had tags before. Returns whether at
+ * least half of the child's pages are in such frames.
  */
 static bool debug_child(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 {

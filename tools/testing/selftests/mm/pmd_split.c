@@ -396,8 +396,8 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 /*
  * [contpte 253] A huge page becomes PROT_NONE, and munmap() of one page splits
  * it. After the split the entries are present but not valid, and no page can be
- * accessed. After mprotect() has made the memory accessible again, all pages
- * except for the unmapped page have their content.
+ * accessed. After mprotect() has made the memory accessible again, each page
+ * except the unmapped page still has its content.
  */
 TEST_F(pmd_split, split_without_permission)
 {

@@ -73,7 +73,7 @@ FIXTURE_VARIANT_ADD(scan_protect, any_category)
 	.matching = OF_FILE,
 };
 
-/* The control: each page matches. */
+/* The control variant: each page matches. */
 FIXTURE_VARIANT_ADD(scan_protect, written)
 {
 	.masks = { .all_of = PAGE_IS_WRITTEN },

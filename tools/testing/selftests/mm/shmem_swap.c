@@ -6,7 +6,7 @@
  * Proves: MADV_WILLNEED of a part of the file reads exactly this part, and
  * mincore() reports only this part. smaps counts the swapped pages of a
  * mapping, and no page outside the mapping. ftruncate() to a position inside
- * the folio returns, and keeps the content before this position.
+ * the folio does not hang, and keeps the content before this position.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page. MADV_PAGEOUT swaps it
  * out, and a counter of the kernel shows that the folio was not split. In the
@@ -328,8 +328,8 @@ static pid_t start_cut(const struct memory *m, size_t length)
 }
 
 /*
- * Wait @seconds for a child. Returns whether the child has ended. @status is
- * then its wait status.
+ * Wait at most @seconds seconds for a child to end. Returns whether the child
+ * has ended. @status is then its wait status.
  */
 static bool ended(pid_t child, int seconds, int *status)
 {
@@ -342,8 +342,8 @@ static bool ended(pid_t child, int seconds, int *status)
 }
 
 /*
- * ftruncate() to a position inside the folio returns. After the file has grown again, the pages
- * before this position have their content, and all bytes after it are zero.
+ * ftruncate() to a position inside the folio does not hang. After the file has grown again, the
+ * pages before this position have their content, and all bytes after it are zero.
  *
  * Known issue 51: the call does not end if the position lies between two pages. SIGKILL does not
  * end the call. swapoff() brings the folio back into memory, and this ends the call.

@@ -7,8 +7,8 @@
  * After such a removal, smaps counts the pages of the file that are in swap.
  *
  * How: the swap area is a partition of /dev/ram0. The file has two pages. The test makes the
- * partition shorter for a moment, so that reads beyond its end fail, and reads one of the pages. As
- * a control, the test keeps the page that cannot be read.
+ * partition shorter for a moment, so that reads beyond its end fail, and reads one of the pages. In
+ * the controls, the test does not remove the page that cannot be read.
  *
  * Does not prove: what happens to a large folio that cannot be read, or to anonymous memory.
  *

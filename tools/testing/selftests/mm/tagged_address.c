@@ -2,11 +2,11 @@
 /*
  * System calls with addresses that have a tag in the top byte (arm64).
  *
- * Proves: each call that has a variant below has the same result, and the same
- * effect on memory, with a tagged address and with the untagged address.
- * Documentation/arch/arm64/tagged-address-abi.rst promises this for all system
- * calls that manage address space, except brk(), mmap(), the new address of
- * mremap(), shmat(), shmdt(), and ioctl().
+ * Proves: with a tagged address, each call that is listed as a variant below
+ * has the same result, and the same effect on memory, as with the untagged
+ * address. Documentation/arch/arm64/tagged-address-abi.rst promises this for
+ * all system calls that manage address space. The exceptions are brk(), mmap(),
+ * shmat(), shmdt(), ioctl(), and the new address of mremap().
  *
  * How: the test makes each call on new memory with the untagged address, and then on other new
  * memory with a tagged address. It compares what the two calls returned and wrote, which pages
@@ -227,9 +227,9 @@ static void flags_of(const char *at, char *flags, size_t size)
 }
 
 /*
- * Make a call on new memory, with a tag if @tag. @before runs before this call and @after runs
- * after it, both on the same pages and without a tag. Each of them can be NULL. Returns false if
- * there is no memory or @before fails.
+ * Make a call on new memory, with a tag if @tag is true. @before runs first and @after runs last,
+ * both on the same pages as this call and without a tag. @before and @after can be NULL. Returns
+ * false if there is no memory or @before fails.
  */
 static bool outcome_of(operation *before, operation *call, operation *after, bool tag,
 		       struct outcome *o)

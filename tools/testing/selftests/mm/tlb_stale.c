@@ -8,8 +8,8 @@
  * After the call has returned, the threads must see the new content, or get the
  * signal that the new permission causes. Each call changes one page of a folded
  * block. The test makes the call for each page of the block. Calls on hugetlb
- * pages and on huge pages change the whole block. Calls on folios that are too
- * small for a block change the whole folio.
+ * pages and on huge pages change the whole block. If a folio is too small for a
+ * block, a call changes the whole folio.
  *
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
@@ -21,12 +21,12 @@
  * Does not prove: anything about a stale translation that a TLB has dropped by
  * chance, or that leads to the right page. After MADV_FREE and after the split
  * of a folio, each page still has its frame. After MADV_PAGEOUT a page may
- * return to its old frame. An emulated TLB ignores contiguous bits, and the
- * levels of invalidations. `make tlb` checks both. An emulated TLB drops all
- * translations if the kernel invalidates a long range, or if the TLB holds few
- * translations. The kernel unfolds a block before it changes one page. The TLB
- * invalidation for the unfold hides a missing invalidation of the page. The
- * test notices if both invalidations are missing.
+ * return to its old frame. An emulated TLB ignores contiguous bits, and ignores
+ * the page-table level that an invalidation names. `make tlb` checks both. An
+ * emulated TLB drops all translations if the kernel invalidates a long range,
+ * or if the TLB holds few translations. The kernel unfolds a block before it
+ * changes one page. The TLB invalidation for the unfold hides a missing
+ * invalidation of the page. The test notices if both invalidations are missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
@@ -436,7 +436,7 @@ static int stale_fork(struct run *run, char *at, size_t length)
 	return pid < 0 || child_of(pid);
 }
 
-/* Protect pages against writes by userfaultfd: a write raises SIGBUS. */
+/* Use userfaultfd to protect pages against writes: a write raises SIGBUS. */
 static int stale_uffd(struct run *run, char *at, size_t length)
 {
 	if (run->uffd >= 0)
@@ -554,8 +554,8 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
  * An access may be running when the call begins, and may fault while an entry
  * is empty. The fault then holds a reference to a folio of a file and waits for
  * the lock of the folio, so the kernel refuses to move the folio. The test then
- * makes the call again, with new memory and new translations, at most REPEATS
- * times for all pages together.
+ * repeats the call with new memory and new translations. For all pages
+ * together, the test repeats a call at most REPEATS times.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {

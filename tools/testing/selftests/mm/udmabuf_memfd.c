@@ -6,10 +6,10 @@
  * Proves: the dma-buf shows the content of the file, and the file shows what a
  * process writes to the dma-buf. A process sees this data through a mapping of
  * the file and by read(), also after a write() to another part of the page. If
- * no process wrote to a page of the file, the dma-buf has zeros there, and not
- * the content of memory that was freed before (udmabuf_memfd). After the
- * dma-buf is closed and reclaim has taken all pages, the file still has the
- * data that was written to the dma-buf (udmabuf_closed).
+ * no process has written to a page of the file, this page contains zeros in the
+ * dma-buf, and not the content of memory that was freed before (udmabuf_memfd).
+ * After the dma-buf is closed and reclaim has taken all pages, the file still
+ * has the data that was written to the dma-buf (udmabuf_closed).
  *
  * How: each variant has a memfd of one kind. Either all pages are holes, or all pages were read,
  * written or allocated by fallocate(). udmabuf makes a dma-buf of this memfd. A process writes

@@ -67,13 +67,19 @@ FIXTURE_VARIANT_ADD(uffd_mremap, after)
 	.merges = true,
 };
 
-/* The control: a page that is not registered lies between the moved page and the range. */
+/*
+ * A control variant: a page that is not registered lies between the moved
+ * page and the range.
+ */
 FIXTURE_VARIANT_ADD(uffd_mremap, apart)
 {
 	.to = -2,
 };
 
-/* The control: the range has an anon_vma, so the offset of the moved page does not change. */
+/*
+ * A control variant: the range has an anon_vma, so the offset of the moved
+ * page does not change.
+ */
 FIXTURE_VARIANT_ADD(uffd_mremap, mapped)
 {
 	.to = 4,

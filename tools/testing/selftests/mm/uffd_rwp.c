@@ -6,7 +6,7 @@
  * UFFDIO_RWPROTECT protected it. This also holds if the page was part of a huge
  * page, if it went to swap, or if another mapping of the file was collapsed. An
  * access to any other page does not trap. After the protection ends, each page
- * has its content.
+ * still has the content that it had before.
  *
  * How: a file in memory is mapped twice. The first mapping has single pages, or
  * one huge page that MADV_COLLAPSE made. The case registers this mapping, and

@@ -10,8 +10,9 @@
  * changes the file.
  *
  * How: a range is registered for missing pages and for write protection, and the test protects the
- * first half before any page exists. Each page gets zeros. As a control the second half is not
- * protected, and UFFDIO_COPY fills one of the protected pages.
+ * first half before any page exists. UFFDIO_COPY fills one of the protected pages, and all other
+ * pages get zeros. The page that UFFDIO_COPY fills and the second half, which is not protected, are
+ * controls.
  *
  * Does not prove: whether a page of zeros is protected. UFFDIO_ZEROPAGE has no flag for protection.
  *

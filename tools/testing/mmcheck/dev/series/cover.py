@@ -56,7 +56,7 @@ def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, tabl
         blocks.append(
             message.wrapped(
                 f"These suites are left out: {', '.join(gone)}. Each of them uses a feature that is not part "
-                f"of the kernel ({features}), or shares its Kconfig symbol with a suite that does."
+                f"of the kernel ({features}), or shares its Kconfig symbol with a suite that uses such a feature."
             )
         )
     has_programs = any(f"{graft.SELFTESTS}/" in step.heads[0] for step in steps)

@@ -51,7 +51,7 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
     try:
         return {name: (tree / name).read_bytes().decode() for name in names}
     except OSError as error:
-        raise UserError(f"cannot read {error.filename}, to which mmcheck must add lines: {error.strerror}") from None
+        raise UserError(f"cannot read {error.filename}: {error.strerror}; mmcheck must add lines to the file") from None
 
 
 def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay) -> list[list[Path]]:
