@@ -502,7 +502,7 @@ static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
  * A huge page is being migrated: its PMD is a migration entry. If another call
  * splits this PMD, each page gets a migration entry, which is writable only if
  * the huge page was writable. When the migration ends, each page is mapped as
- * before, and has its content. The huge page is writable or read-only.
+ * before, and its content is unchanged. The huge page is writable or read-only.
  */
 static void split_huge_pmd_of_migration(struct kunit *test)
 {

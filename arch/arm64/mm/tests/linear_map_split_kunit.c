@@ -250,9 +250,9 @@ static u64 live_tag(unsigned long i)
 
 /*
  * Pages of memory in use become inaccessible, and accessible again: at the ends
- * of contiguous blocks and in the middle. After each change all other pages of
- * the block have their content, which the CPU reads through the newly split
- * entries.
+ * of contiguous blocks and in the middle. After each change the content of all
+ * other pages of the block is unchanged. The CPU reads this content through the
+ * newly split entries.
  */
 static void set_direct_map_live_block(struct kunit *test)
 {

@@ -253,8 +253,8 @@ def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
     """Boot a kernel that is already built, and check how often it clears the fixmap."""
     want = linear_map.CLEARS_PER_GIB if way.by_pages else 0
     _, got = linear_map.changes_per_gib(build, way.cpu, way.words)
-    progress.say(f"{run}, {way}: the fixmap is cleared {got:g} times for each GiB of memory, expected {want}")
-    tally.add(f"{run}: number of times that the fixmap is cleared for each GiB, {way}", got == want)
+    progress.say(f"{run}, {way}: {got:g} fixmap clears per GiB of memory, expected {want}")
+    tally.add(f"{run}: fixmap clears per GiB of memory, {way}", got == want)
 
 
 def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -158,10 +158,10 @@ struct lowest {
  * Move the last pages of a folio to the lowest addresses. If the first pages of
  * the folio lay directly before them, they would be below address 0. Give each
  * of the first pages its own page table: move the page to the end of this
- * table, and make the page read-only. The kernel first allocates half of these
- * tables, then the table that maps the lowest addresses, and last the other
- * half of these tables. Let NUMA balancing make all entries inaccessible, then
- * read one of the last pages.
+ * table, and make the page read-only. In memory, the table of the lowest
+ * addresses must lie between the tables of the first pages. So the function
+ * allocates this table after half of the other tables. Let NUMA balancing make
+ * all entries inaccessible, then read one of the last pages.
  *
  * Return: 0, or the line that failed
  *

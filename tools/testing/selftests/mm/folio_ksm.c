@@ -511,12 +511,12 @@ static long all_zero_pages(void)
 
 /*
  * KSM replaces pages of zeros with the zero page, and the process forks. The child's count must
- * be the number of these pages that the child inherited. While the child is running, the count of
- * the machine must include the child's count. After all memory is discarded, the count of the
- * machine must be the same as before the test.
+ * be the number of these pages that the child inherited. While the child is running, the global
+ * count of such pages must include the child's count. After all memory is discarded, the global
+ * count must be the same as before the test.
  *
- * Known issue 55: the child's count equals the number of all such pages in its parent. The pages
- * that the child did not inherit stay in the count of the machine.
+ * Known issue 55: the child's count equals the number of all such pages in its parent. The global
+ * count stays too high by the number of pages that the child did not inherit.
  */
 TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 {
@@ -541,7 +541,7 @@ TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 	EXPECT_EQ(0, zero_pages());
 	left = all_zero_pages() - before;
 	DID(got, "pages of zeros that the child got");
-	TH_LOG("the child counts %d pages, %ld stay in the count of the machine", counted, left);
+	TH_LOG("the child counts %d pages, the global count is too high by %ld", counted, left);
 	if (got < all && counted == all && left == all - got) {
 		KNOWN_ISSUE(55, "a child counts pages of zeros that it did not get");
 		return;
@@ -557,7 +557,7 @@ TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
  * mapping that is larger than memory and swap. The test makes this mapping from two smaller
  * mappings, which the kernel accepts and merges.
  *
- * Known issue 55: freeing the failed child subtracts pages that were never added to the count.
+ * Known issue 55: after the failed fork(), the kernel subtracts pages that it never added.
  */
 TEST_F_TIMEOUT(ksm_fork, failed_fork_counts_nothing, 120)
 {

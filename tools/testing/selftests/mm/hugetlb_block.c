@@ -51,7 +51,7 @@ FIXTURE_TEARDOWN(hugetlb_block)
 }
 
 /*
- * Check that each block except for block @gone is folded and has its content.
+ * Check that each block except for block @gone is folded and has the right content.
  */
 static void check(struct __test_metadata *_metadata, char *memory, int gone)
 {

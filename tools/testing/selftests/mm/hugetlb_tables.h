@@ -43,8 +43,9 @@ static inline void used_close(struct used_pages *used)
 
 /*
  * Open the files. Returns false if there is no ramfs. The files stay open while
- * a test frees their pages. If a file were closed, the kernel would free its
- * inode after the pages, and would use the inode's page next.
+ * a test frees their pages. If a file were closed, the kernel would also free
+ * the page that holds its inode. The kernel would free this page last, so the
+ * next page table would use this page.
  */
 static inline bool used_open(struct used_pages *used)
 {

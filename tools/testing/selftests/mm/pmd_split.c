@@ -345,7 +345,7 @@ TEST_F(pmd_split, keeps_exclusive)
 /*
  * [contpte 206] A write to debugfs splits the folio of the huge page. During
  * the split the entries of the folio are migration entries. Afterwards all
- * entries are dirty and writable, and each page has its content.
+ * entries are dirty and writable, and the content of each page is unchanged.
  */
 TEST_F(pmd_split, split_folio)
 {
@@ -421,7 +421,8 @@ TEST_F(pmd_split, split_without_permission)
 
 /*
  * [contpte 208] A huge page is unmapped page by page from both ends. After each
- * step the first and the last remaining page have their content.
+ * step, the first and the last page that are still mapped have the right
+ * content.
  */
 TEST_F(pmd_split, munmap_page_by_page)
 {

@@ -343,7 +343,7 @@ static bool ended(pid_t child, int seconds, int *status)
 
 /*
  * ftruncate() to a position inside the folio does not hang. After the file has grown again, the
- * pages before this position have their content, and all bytes after it are zero.
+ * content before this position is unchanged, and all bytes after it are zero.
  *
  * Known issue 51: the call does not end if the position lies between two pages. SIGKILL does not
  * end the call. swapoff() brings the folio back into memory, and this ends the call.

@@ -4,8 +4,8 @@
  * the same memory.
  *
  * Proves: the dma-buf shows the content of the file, and the file shows what a
- * process writes to the dma-buf. A process sees this data through a mapping of
- * the file and by read(), also after a write() to another part of the page. If
+ * process writes to the dma-buf. The file shows the written data in a mapping
+ * and to read(), also after a write() to another part of the page. If
  * no process has written to a page of the file, this page contains zeros in the
  * dma-buf, and not the content of memory that was freed before (udmabuf_memfd).
  * After the dma-buf is closed and reclaim has taken all pages, the file still

@@ -4,7 +4,7 @@
  *
  * Proves: such a page raises SIGBUS until its owner removes the mark. This also
  * holds after the kernel has collapsed the pages of the file into one huge
- * page, and in a child of fork(). All other pages have their content.
+ * page, and in a child of fork(). The content of all other pages is unchanged.
  *
  * How: a file in memory is mapped twice. In the first mapping two pages are marked. A mark is an
  * entry in the page table of this mapping, so the file still contains both marked pages. Then the
