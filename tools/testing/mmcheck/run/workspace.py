@@ -106,7 +106,7 @@ class Workspace:
         files, settings = self.spec.files, self.settings
         if files is not None and settings.patch:
             raise UserError(f"PATCH={settings.patch}: only kunit.py, kselftest, bundle and matrix apply a patch")
-        tree = f"{self.tree}, a working copy of linux {self.kernel.label} in {self.kernel.path}"
+        tree = f"{self.tree}, a working copy of {self.kernel.path}"
         if dry.instead("tree", tree + f" with {settings.patch}" * bool(settings.patch)):
             return
         others = files if files is not None else patched(self.kernel, settings)
