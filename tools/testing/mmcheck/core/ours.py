@@ -24,7 +24,7 @@ def claim(folder: Path, known: bool = False) -> Path:
         return folder
     known = known or folder.is_relative_to(PROJECT / "out")
     if folder.exists() and not known and any(folder.iterdir()):
-        why = f"mmcheck did not create it (it contains no {MARKER}) and removes nothing there"
+        why = f"mmcheck did not create this folder (it contains no {MARKER}) and removes nothing there"
         raise UserError(f"{folder} is not empty, and {why}: move it away, or choose another O=")
     folder.mkdir(parents=True, exist_ok=True)
     mark.touch()

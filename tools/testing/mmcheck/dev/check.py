@@ -29,7 +29,7 @@ from . import checked
 
 HERE = Path(__file__).parents[1]
 PARALLEL = ("--numprocesses=auto", "--dist=worksteal")
-"""Run tests on all CPUs in parallel, because most tests wait for programs that they start."""
+"""Run tests in parallel, in one process for each CPU, because most tests wait for programs that they start."""
 
 SCRIPTS = (
     ".ci/run",
@@ -254,7 +254,7 @@ def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
     want = linear_map.CLEARS_PER_GIB if way.by_pages else 0
     _, got = linear_map.changes_per_gib(build, way.cpu, way.words)
     progress.say(f"{run}, {way}: {got:g} fixmap clears per GiB of memory, expected {want}")
-    tally.add(f"{run}: fixmap clears per GiB of memory, {way}", got == want)
+    tally.add(f"{run}: number of fixmap clears per GiB of memory, {way}", got == want)
 
 
 def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

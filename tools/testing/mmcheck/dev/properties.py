@@ -96,11 +96,11 @@ class Row:
         name = f"{self.catalogue} {self.numbers}"
         found = []
         if not self.tests and not (self.elsewhere or self.none or self.gap):
-            found.append(f'{name}: the table says "tested", but no case cites it')
+            found.append(f'{name}: no case cites it, but the table says "tested"')
         if self.tests and self.none:
-            found.append(f'{name}: the table says "not testable", but {self.tests[0]} cites it')
+            found.append(f'{name}: {self.tests[0]} cites it, but the table says "not testable"')
         if self.measured and not self.tests:
-            found.append(f'{name}: the table says "measured", but no case cites it')
+            found.append(f'{name}: no case cites it, but the table says "measured"')
         if self.tests and not self.elsewhere:
             found += [f"{name}: no case cites row {n}" for n in sorted(overlay.numbers(self.numbers) - cited.keys())]
         return found

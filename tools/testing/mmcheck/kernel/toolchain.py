@@ -72,7 +72,7 @@ ARCHITECTURES = {
 """The architectures for which mmcheck installs a compiler and an emulator. Other architectures need --cross_compile."""
 
 SOURCES = {"x86_64": "x86"}
-"""For each architecture whose folder below arch/ does not have the name of the architecture: this folder."""
+"""The folder below arch/ of each architecture whose folder has another name than the architecture."""
 
 ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
@@ -149,7 +149,7 @@ ARCH_LINUX = {
     "gpg-agent": "gnupg",
     "xz-utils": "xz",
 }
-"""For Debian packages and emulators: the names of the packages on Arch Linux. FEDORA has the names on Fedora."""
+"""The names that the Debian packages and the emulators have on Arch Linux. The table FEDORA has the names on Fedora."""
 
 SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),

@@ -17,7 +17,9 @@ from .mutated import Kernel, switch
 from .suite_matrix import BOOTS
 
 BUDGET = 120.0
-"""The programs for a mutant may take this many seconds. The catalogue's program runs even if it takes longer."""
+"""The programs for a mutant may take this many seconds. The program that the catalogue names for the mutant runs even
+if this program takes longer.
+"""
 
 
 class GuestMatrixSession(GuestSession):

@@ -182,8 +182,8 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     could = total.noticed + total.survived
     more = [
         f"the whole sample: {len(verdicts)} mutants tested; {total.noticed} of {could} noticed "
-        f"({percent(total.noticed, could)}), and {total.failing} of the noticed mutants made a test fail; "
-        f"{total.equivalent} more mutants are equivalent"
+        f"({percent(total.noticed, could)}); of the noticed mutants, {total.failing} made a test fail; "
+        f"{total.equivalent} of the tested mutants are equivalent and do not count"
     ]
     if score := by_hand(session):
         more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")

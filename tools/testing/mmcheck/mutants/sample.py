@@ -121,7 +121,8 @@ def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: It
         kept[mutant.name] = {"name": mutant.name, "diff": diff(mutant, read), "answer": answer}
     lines = [
         "# SPDX-License-Identifier: GPL-2.0",
-        "# Generated mutants that no test noticed. Each answer gives the reason, or names a test that now notices it.",
+        "# Generated mutants that no test noticed. Each answer says why no test notices the mutant, or names a test",
+        "# that now notices it.",
     ]
     for _, entry in sorted(kept.items()):
         lines += ["", "[[survivor]]", f'name = "{entry["name"]}"', f"diff = '''\n{entry['diff']}'''"]

@@ -88,7 +88,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if sandbox.filters(toolchain.ARCHITECTURES["arm64"].emulator):
         yield Finding("sandbox", "has", "QEMU runs without network, and with a filter of system calls")
     else:
-        yield Finding("sandbox", "lacks", "QEMU is missing or lacks -sandbox, so a broken kernel can do more harm")
+        weak = "QEMU is missing, or it lacks -sandbox; without -sandbox a broken kernel can do more harm"
+        yield Finding("sandbox", "lacks", weak)
     if os.geteuid() == 0:
         yield Finding("user", "lacks", "QEMU would run as root: use another user after the installation")
     cpus = os.cpu_count() or 1

@@ -26,7 +26,7 @@ from .request import Request
 from .workspace import Workspace
 
 TIMEOUT = 900
-"""The limit of a whole run in seconds: three times kunit.py's own limit. A case that hangs ends its boot earlier."""
+"""The limit of a whole run in seconds: three times kunit.py's own limit. If a case hangs, the kernel stops earlier."""
 
 UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py reported a failure, but its last console shows none"])
 """With --run_isolated, each boot overwrites the console. If a boot before the last one had a failure, this case is

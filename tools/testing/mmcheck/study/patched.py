@@ -301,7 +301,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
             f"issues without proof that the patch fixes them: {', '.join(map(str, bad))}" if bad else "",
             f"issues that no test met in this run: {', '.join(map(str, absent))}" if absent else "",
         ],
-        f"{settings.out} (console logs: {label}+fixed is the kernel with the patches{before})",
+        f"{settings.out} (in the paths of the console logs, {label}+fixed is the kernel with the patches{before})",
         closing.make("known-issues", environ, ONLY=str(bad[0])) if bad else "",
     ):
         print(line)

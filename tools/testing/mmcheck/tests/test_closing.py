@@ -143,8 +143,8 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
     assert capsys.readouterr().out.splitlines()[-7:] == [
         "FAILED: 1 of 2 mutants noticed",
         "not noticed: swap_f_012345",
-        "the whole sample: 2 mutants tested; 1 of 2 noticed (50.0 %), and 1 of the noticed mutants made a test fail; "
-        "0 more mutants are equivalent",
+        "the whole sample: 2 mutants tested; 1 of 2 noticed (50.0 %); of the noticed mutants, 1 made a test fail; "
+        "0 of the tested mutants are equivalent and do not count",
         "the catalogue: 9 of 10 noticed (90.0 %)",
         f"mutants survived: for each of them, write into {tmp_path / '7.3-arm64.toml'} why it is harmless",
         "log: out/mutants (consoles)",
@@ -217,7 +217,7 @@ def test_known_issues_end_with_a_verdict(
     end = lines[[line.startswith(said[0]) for line in lines].index(True) :]
     assert end[: len(said)] == said
     kernels = "x+fixed is the kernel with the patches, and x is the kernel without them"
-    assert end[len(said)] == f"log: out (console logs: {kernels})"
+    assert end[len(said)] == f"log: out (in the paths of the console logs, {kernels})"
     assert end[len(said) + 1 :] == (["next: make known-issues ARCH=arm64 ONLY=3"] if status else [])
 
 

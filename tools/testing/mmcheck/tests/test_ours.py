@@ -49,7 +49,7 @@ def test_no_folder_of_others_below_o_is_emptied(
         "series": lambda: series.run(environ),
         "bench-launcher": lambda: bench_launcher.Bench(environ),
     }
-    with pytest.raises(UserError, match=r"is not empty, and mmcheck did not create it .* choose another O="):
+    with pytest.raises(UserError, match=r"is not empty, and mmcheck did not create this folder .* choose another O="):
         does[name]()
     assert (tmp_path / name / "mine").read_text() == MINE
 

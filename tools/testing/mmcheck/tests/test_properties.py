@@ -56,17 +56,17 @@ def test_what_is_in_step_has_no_faults() -> None:
         ([row("1", ["suite.case"])], 1, "thing 2: no such row"),
         ([row("1", ["suite.case"])], 2, "thing 2 is in the table 0 times"),
         ([row("1, 2", ["suite.case"]), row("2", ["suite.case"])], 2, "thing 2 is in the table 2 times"),
-        ([row("1, 2", ["suite.case"]), row("3")], 3, 'thing 3: the table says "tested", but no case cites it'),
+        ([row("1, 2", ["suite.case"]), row("3")], 3, 'thing 3: no case cites it, but the table says "tested"'),
         ([row("1-3", ["suite.case"])], 3, "thing 1-3: no case cites row 3"),
         (
             [row("1", ["suite.case"], none="why"), row("2", ["suite.case"])],
             2,
-            'thing 1: the table says "not testable", but',
+            'thing 1: suite.case cites it, but the table says "not testable"',
         ),
         (
             [row("1, 2", ["suite.case"]), row("3", gap="how", measured=True)],
             3,
-            'thing 3: the table says "measured", but',
+            'thing 3: no case cites it, but the table says "measured"',
         ),
         ([row("1, 2", ["suite.case"], mutants=("no_such",))], 2, "something: no such mutant: no_such"),
         (

@@ -53,7 +53,7 @@ class Verdict:
 
 
 CONFIG = ("CONFIG_ZONE_DEVICE=y", "CONFIG_DEVICE_PRIVATE=y")
-"""Additional Kconfig options, which the code that moves pages to a device needs."""
+"""Additional Kconfig options, needed by the code that moves pages to a device."""
 
 
 class Observed(Builder):

@@ -32,7 +32,7 @@ KIND = "tlb"
 """The value of `kind` in the records of this command. In the folder O=, the folder of the last boot has this name."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
-"""The variables that choose the kernel to boot, and the tests that run in this boot."""
+"""The variables that choose which kernel to boot and which tests to run in this boot."""
 
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
 

@@ -315,7 +315,7 @@ TEST_F(atomic_fault, read_only)
 
 /*
  * Apply an operation to each page of fresh memory. Returns the number of pages
- * that are charged to @group, the inode number of a memory cgroup.
+ * that are charged to the memory cgroup with the inode number @group.
  */
 static size_t charged_by(struct __test_metadata *_metadata,
 			 const FIXTURE_DATA(atomic_fault) * self,

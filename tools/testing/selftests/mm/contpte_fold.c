@@ -33,7 +33,7 @@
 /* The effect of a call on the pages of its range. */
 enum fate { SAME, EMPTY, READONLY, NOACCESS };
 
-/* The effect of a call on a block that is partly in its range. */
+/* The effect of a call on a block that is partly in the range of the call. */
 enum folding { STAYS, UNFOLDS };
 
 struct place {
@@ -203,9 +203,9 @@ static void at_each_place(struct __test_metadata *_metadata,
 
 /*
  * [contpte 217] The test maps four blocks of fresh memory. Each page must be in
- * a folded block. This includes the second block of a folio, which begins in
- * the middle of the folio. The test only reads the XFS file, so fault-around
- * maps the file in whole blocks.
+ * a folded block. This also applies to the second block of a folio, which
+ * begins in the middle of the folio. The test only reads the XFS file, so
+ * fault-around maps the file in whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {
@@ -225,7 +225,8 @@ TEST_F(contpte_fold, fresh_memory)
 
 /*
  * [contpte 217] The test maps single pages that fill four blocks. For each
- * page, perf must show the size of one page, so no block is folded.
+ * page, perf must show the size of one page. This shows that no block is
+ * folded.
  */
 TEST_F(contpte_fold, single_pages)
 {

@@ -179,9 +179,10 @@ static void keep_last_quarter(struct memory *m)
 /*
  * [mapped 40] The parent drops the second half of the folio, and a child maps
  * only the last quarter. The folio does not have more mappings than pages, so
- * an older kernel looks at its first page. Only the parent maps this page, so
- * the kernel considers the folio private and splits it. A kernel that tracks
- * owners does not split the folio. The child's pages keep their content.
+ * an older kernel looks at the first page of the folio. Only the parent maps
+ * this page, so the kernel considers the folio private and splits it. A kernel
+ * that tracks owners does not split the folio. The child's pages keep their
+ * content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {

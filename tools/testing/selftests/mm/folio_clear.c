@@ -10,7 +10,8 @@
  *   MAP_POPULATE;
  * - memory files in folios of every order: after a fault, after fallocate(),
  *   and after a write of one byte;
- * - pages that userfaultfd provides, next to pages that faults allocate.
+ * - pages that userfaultfd provides, next to pages that the kernel allocates in
+ *   page faults.
  *
  * How: the test fills memory, notes its frames, frees it, and allocates the
  * same amount of memory in the same way. It repeats this until at least half of

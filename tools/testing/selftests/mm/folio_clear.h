@@ -34,9 +34,9 @@ static inline int order_of_size(enum folio_size size)
  * Each CPU keeps freed huge pages in a list, and the next allocation of a huge
  * page takes one from this list. A freed folio that is larger than 8 MiB, but
  * smaller than a huge page, is merged with the free memory around it. The next
- * allocation then gets other frames. Such folios exist only with base pages
- * larger than 4K. The virtual machine has too little memory for huge pages of
- * 512 MiB.
+ * allocation then gets other frames. Folios of this size exist only with base
+ * pages larger than 4K. The virtual machine has too little memory for huge
+ * pages of 512 MiB.
  */
 static inline const char *clear_settings(int order)
 {

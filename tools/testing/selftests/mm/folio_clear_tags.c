@@ -6,7 +6,7 @@
  * tags of value 0, although its frames had other bytes and other tags before. A
  * process can also fill memory that has no PROT_MTE, and set PROT_MTE later.
  * All tags of this memory then have the value 0, although its frames had other
- * tags before, and its content is unchanged.
+ * tags before. The content of the memory is unchanged.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with

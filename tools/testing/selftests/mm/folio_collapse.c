@@ -278,8 +278,8 @@ TEST_F(folio_collapse, second_mapping)
 
 /*
  * The test moves all pages to one node and collapses them, and then repeats
- * this with the other node. The huge page is on the node of its pages, even if
- * the CPU prefers the other node for new memory.
+ * this with the other node. The huge page is on the node of the pages that were
+ * collapsed, even if the CPU prefers the other node for new memory.
  */
 TEST_F(folio_collapse, stays_on_node)
 {

@@ -4,7 +4,7 @@
  *
  * Proves: if mprotect() makes clean and dirty pages writable in one batch,
  * fsync() writes later changes of all these pages to the disk. After writeback,
- * the kernel again notifies the file system of the next write to a page.
+ * the next write to a page makes the kernel notify the file system again.
  *
  * How: O_DIRECT reads the content of the disk. /proc/kpageflags shows whether a
  * folio is dirty.
@@ -169,9 +169,9 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
  * writable, so one batch has dirty and clean entries. One variant calls fsync()
  * between the two mprotect() calls. The test then writes to all other pages,
  * and fsync() must write each byte to the disk. This fsync() makes all entries
- * read-only. The test writes to one page again, and another fsync() must write
- * this page to the disk too. In each of 16 rounds the test chooses different
- * pages.
+ * read-only. The test then writes to one page again, and one more fsync() must
+ * write the new content of this page to the disk. In each of 16 rounds the test
+ * chooses different pages.
  */
 TEST_F_TIMEOUT(folio_dirty, mprotect_and_back, 120)
 {

@@ -2,7 +2,8 @@
 /*
  * Files in /proc report how many times a page of a large folio is mapped, and
  * whether only one process maps it. After all other processes have exited, a
- * write by the remaining process reuses or copies the page.
+ * write by the remaining process reuses the page on some kernels, and copies
+ * the page on others.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
  * processes start, unmap parts of the memory, and exit. A page is never

@@ -132,7 +132,7 @@ static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memo
 
 /*
  * [contpte 188] munmap() removes a batch with one dirty entry. The content of
- * the dirty page survives reclaim. The test repeats this for each page.
+ * the dirty page survives reclaim. Each page is the dirty page in one round.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 {
@@ -143,7 +143,7 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 
 /*
  * [contpte 188] Reclaim itself removes a batch with one dirty entry. The
- * content of the dirty page survives. The test repeats this for each page.
+ * content of the dirty page survives. Each page is the dirty page in one round.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
@@ -328,7 +328,7 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 /*
  * Map only the second half of the file's last folio, so that a fault cannot map
  * the whole folio. The mapping begins at an address where a page table begins,
- * and this table does not exist yet. Read the first two pages of this half.
+ * and this table does not exist yet. Read the first two pages of the mapping.
  * After each read, store the number of mapped pages in @mapped. Returns whether
  * the mapping succeeded.
  *

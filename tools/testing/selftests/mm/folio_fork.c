@@ -132,9 +132,9 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 /*
  * [contpte 119, 169] For each page of two folios, the parent writes to that
  * page while a new child is running. The write costs exactly one fault, and the
- * child does not see it. In one run, a write took two faults for an unknown
- * reason. So if a write takes more than one fault, the case repeats it with a
- * new child. The case makes at most three tries for each page.
+ * child does not see the write. In one run, a write took two faults for an
+ * unknown reason. So if a write takes more than one fault, the case repeats it
+ * with a new child. The case makes at most three tries for each page.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -281,8 +281,8 @@ TEST_F(folio_fork, dontfork_part)
 
 /*
  * [contpte 170] The test calls MADV_WIPEONFORK on the same six ranges as in
- * dontfork_part. The range is zero in the child, and all other pages have the
- * right content.
+ * dontfork_part, and forks a child for each range. In the child, this range is
+ * zero, and all other pages have the right content.
  */
 TEST_F(folio_fork, wipeonfork_part)
 {
@@ -467,8 +467,8 @@ TEST_F(folio_fork, pinned_page)
 /*
  * [contpte 187] Two folios are adjacent in memory. The test unmaps the second
  * folio except for its first page. If a batch of fork() begins in the first
- * folio, it must not contain this page. The test allocates 64 folios to find
- * two adjacent folios.
+ * folio, the batch must not contain this page of the second folio. The test
+ * allocates 64 folios to find two adjacent folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page

@@ -156,12 +156,12 @@ struct lowest {
 
 /*
  * Move the last pages of a folio to the lowest addresses. If the first pages of
- * the folio lay directly before them, they would be below address 0. Give each
- * of the first pages its own page table: move the page to the end of this
- * table, and make the page read-only. In memory, the table of the lowest
- * addresses must lie between the tables of the first pages. So the function
- * allocates this table after half of the other tables. Let NUMA balancing make
- * all entries inaccessible, then read one of the last pages.
+ * the folio lay directly before the last pages, the first pages would be below
+ * address 0. Give each of the first pages its own page table: move the page to
+ * the end of this table, and make the page read-only. In memory, the table of
+ * the lowest addresses must lie between the tables of the first pages. So the
+ * function allocates this table after half of the other tables. Let NUMA
+ * balancing make all entries inaccessible, then read one of the last pages.
  *
  * Return: 0, or the line that failed
  *
@@ -232,8 +232,8 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
  * the same folio read-only. A hinting fault of one of the last pages must not
  * change the other table. If the kernel changes the other table, the page that
  * this table maps becomes accessible and writable. Known issue 14: the kernel
- * changes the other table. With base pages larger than 4K no try has found two
- * adjacent tables, so the case is skipped.
+ * changes the other table. With base pages larger than 4K, no attempt has found
+ * two adjacent tables, so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {

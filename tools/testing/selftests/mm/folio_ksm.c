@@ -11,9 +11,9 @@
  * the zero page. If MADV_UNMERGEABLE gives each page its own frame again, each
  * page keeps its content and its protection. The kernel counts the pages that
  * KSM replaced with the zero page, for each process and for the machine
- * (ksm_zero_pages). The count of the process is correct after UFFDIO_MOVE. Both
- * counts are correct after fork(), even if the child does not inherit all
- * pages.
+ * (ksm_zero_pages). The count of the process is correct after UFFDIO_MOVE. The
+ * counts of the parent, of the child and of the machine are correct after
+ * fork(), even if the child does not inherit all pages.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. Then pagemap shows which
@@ -515,8 +515,8 @@ static long all_zero_pages(void)
  * count of such pages must include the child's count. After all memory is discarded, the global
  * count must be the same as before the test.
  *
- * Known issue 55: the child's count equals the number of all such pages in its parent. The global
- * count stays too high by the number of pages that the child did not inherit.
+ * Known issue 55: the child counts all pages of its parent that KSM replaced with the zero page.
+ * The global count stays too high by the number of pages that the child did not inherit.
  */
 TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 {

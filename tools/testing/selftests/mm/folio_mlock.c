@@ -149,10 +149,10 @@ static char *lock_at(struct memory *m, char *to)
 
 /*
  * [bug B29] A page table ends in the middle of a locked folio. mlock() does not
- * set the mlocked flag of the folio. Reclaim does not set it either, since it
- * holds the lock of only one of the two tables. All pages stay in memory. A
- * kernel without CONFIG_THP_SWAP splits the folio before it swaps, and then
- * sets the flag of each page.
+ * set the mlocked flag of the folio. Reclaim does not set the flag either,
+ * since reclaim holds the lock of only one of the two tables. All pages stay in
+ * memory. A kernel without CONFIG_THP_SWAP splits the folio before it swaps,
+ * and then sets the flag of each page.
  */
 TEST_F(folio_mlock, over_table_end)
 {
@@ -271,9 +271,9 @@ FIXTURE_TEARDOWN(mlock_twice)
 
 /*
  * The mapping @m is locked. Lock the mapping @other too, drop a page in its
- * middle, and unlock it. The missing page divides the entries of @other into
- * two ranges. munlock() decrements the folio's count once for each range. The
- * folio then has no mlocked flag, although @m is still locked.
+ * middle, and unlock @other. The missing page divides the entries of @other
+ * into two ranges. munlock() decrements the folio's count once for each range.
+ * The folio then has no mlocked flag, although @m is still locked.
  */
 static void lose_count(struct __test_metadata *_metadata, struct memory *m, char *other)
 {

@@ -72,7 +72,7 @@ static bool in_swap(const struct memory *m, unsigned int page)
 	return !pagemap_has(m->at + bytes(page), PM_PRESENT);
 }
 
-/* The first page whose bytes are not its pattern plus @shift, or -1 if there is no such page. */
+/* The first page with bytes other than pattern(page) + @shift, or -1 if there is no such page. */
 static int wrong_page(const struct memory *m, unsigned char shift)
 {
 	unsigned int page;
@@ -538,12 +538,12 @@ static unsigned long counted(const char *name)
 }
 
 /*
- * [contpte 229] A process uses large folios. They need three times as much
- * memory as its control group allows. The process checks and rewrites pages in
- * random order, so most pages go to swap and come back. Each write stores
- * different content, and a page always has the content of its last write. The
- * process reads each page before writing to it, so the page is clean when it
- * comes back from swap.
+ * [contpte 229] A process uses large folios. The folios need three times as
+ * much memory as the control group of the process allows. The process checks
+ * and rewrites pages in random order, so most pages go to swap and come back.
+ * Each write stores different content, and a page always has the content of its
+ * last write. The process reads each page before writing to it, so the page is
+ * clean when it comes back from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {

@@ -172,8 +172,8 @@ static inline long hint(const struct watched *w)
 /*
  * watched_child() - start a child that sleeps until the pipe is closed
  *
- * The child inherits the watched memory, and NUMA balancing would scan this
- * memory while the child runs. So this function waits until the child sleeps.
+ * The child inherits the watched memory. While the child runs, NUMA balancing
+ * can scan this memory. So this function waits until the child sleeps.
  */
 static inline pid_t watched_child(struct watched *w, void (*first)(struct memory *))
 {

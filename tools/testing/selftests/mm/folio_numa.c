@@ -32,8 +32,8 @@ static int page_elsewhere(const struct memory *m, unsigned int first, unsigned i
 }
 
 /*
- * Whether the entry of a page has the expected size. Returns true if perf
- * cannot show the size.
+ * Whether the entry of a page has the expected size. If perf cannot show the
+ * size, the function also returns true.
  */
 static bool rightly_mapped(const struct memory *m, char *at)
 {
@@ -366,8 +366,9 @@ static void read_all(struct memory *m)
 
 /*
  * [mapped 48] A child maps all folios too. While the child runs, NUMA balancing
- * does not scan private folios, since a write to such a folio would copy pages.
- * It scans shared memory. Kernels before Linux 6.19 scan private huge pages too.
+ * does not scan folios of private mappings, since a write to such a folio would
+ * copy pages. NUMA balancing scans shared memory. Kernels before Linux 6.19
+ * scan huge pages of private mappings too.
  * After the child has exited, all entries become hinting entries, and each folio
  * costs one hinting fault.
  */

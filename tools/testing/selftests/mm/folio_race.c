@@ -204,8 +204,8 @@ static bool renew(struct writer *writers, struct memory *m)
 }
 
 /*
- * In every LOOK-th round, check that the block is folded if @whole, and unfolded
- * if not.
+ * Check the block in every LOOK-th round. If @whole is true, the block must be
+ * folded. If @whole is false, the block must be unfolded.
  */
 static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		 unsigned long round, bool whole)
@@ -252,7 +252,8 @@ static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) *
 
 /*
  * [contpte 241] mprotect() changes the last page of the block to PROT_NONE or
- * PROT_READ and back, many times. The writers in the other pages lose no write.
+ * PROT_READ and back, many times. The threads that write to other pages of the
+ * block lose no write.
  */
 TEST_F(folio_race, mprotect_beside_writers)
 {
@@ -279,9 +280,10 @@ TEST_F(folio_race, mprotect_beside_writers)
 /*
  * [contpte 241] In each round MADV_DONTNEED drops one of the last four pages.
  * Then a read at the address of this page faults, and the fault maps a page
- * again. The writers in the other pages lose no write. In shared memory the
- * same page comes back, and a fault on the last page folds the block again.
- * Anonymous memory gets another page, so each round begins with a new block.
+ * again. The threads that write to other pages of the block lose no write. In
+ * shared memory the same page comes back, and a fault on the last page folds
+ * the block again. Anonymous memory gets another page, so each round begins
+ * with a new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
 {
@@ -313,8 +315,8 @@ TEST_F(folio_race, madvise_dontneed_beside_writers)
 
 /*
  * [contpte 241] mremap() moves the last page of the block away and back, many
- * times. The writers in the other pages lose no write, and the page keeps its
- * content.
+ * times. The threads that write to other pages of the block lose no write, and
+ * the moved page keeps its content.
  */
 TEST_F(folio_race, mremap_beside_writers)
 {
@@ -344,9 +346,10 @@ TEST_F(folio_race, mremap_beside_writers)
  * [contpte 242] A block is swapped out three times while writers use it, and no
  * write is lost. The block comes back from swap clean, and the next writes make
  * it dirty. The kernel must not lose these dirty bits when it reads and clears
- * the entries. No writer touches the last page. So if this page of anonymous
- * memory is in swap, the block was swapped out. The writers often map the block
- * again before the block is in swap, so the case may need more rounds.
+ * the entries. No writer touches the last page. So if the memory is anonymous
+ * and the last page is in swap, the block was swapped out. The writers often
+ * map the block again before the block is in swap, so the case may need more
+ * rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
 {

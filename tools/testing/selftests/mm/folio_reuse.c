@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process writes to a large folio that other processes have shared. The
- * kernel either reuses the page or copies it.
+ * A process writes to a large folio that other processes share, or shared
+ * before. The kernel either reuses the page or copies it.
  *
  * Proves: a write to a shared folio copies the page as long as another process
  * maps any page of the folio. A write also copies the page if a pipe, a device
- * or swap still refers to the folio, even if no other process maps it. Linux
- * 6.15 and later track which processes map a folio. When the other processes
- * have gone, and the pipe, the device and swap no longer refer to the folio,
- * such kernels reuse the folio. This holds for folios of any order, even if
- * several VMAs or page tables map the pages of a folio. Older kernels copy
+ * or swap still refers to the folio, even if no other process maps the folio.
+ * Linux 6.15 and later track which processes map a folio. When the other
+ * processes have gone, and the pipe, the device and swap no longer refer to the
+ * folio, such kernels reuse the folio. This holds for folios of any order, even
+ * if several VMAs or page tables map the pages of a folio. Older kernels copy
  * large folios in all these cases. A pinned page stays mapped in its process.
  * Threads and the child of vfork() do not count as other processes.
  *
@@ -225,11 +225,11 @@ TEST_F(folio_reuse, over_table_end)
 }
 
 /*
- * [mapped 32] After a child has shared the folio, a pipe takes a reference to
- * one page. The pipe must not show later writes, so a write to any page of the
- * folio copies the written page. After the pipe has been read, the parent
- * writes to the pages that precede the page from the pipe. A kernel that tracks
- * owners reuses these pages.
+ * [mapped 32] A child shares the folio and exits. Then a pipe takes a reference
+ * to one page. The pipe must not show later writes, so a write to any page of
+ * the folio copies the written page. After the pipe has been read, the parent
+ * writes to the pages that precede the page that was in the pipe. A kernel that
+ * tracks owners reuses these pages.
  */
 TEST_F(folio_reuse, page_in_pipe)
 {

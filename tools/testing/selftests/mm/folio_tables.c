@@ -10,7 +10,7 @@
  *	                 |<-folio->|<-folio->|
  *	                  first     second
  *
- * The kernel walks such a range table by table. The function for one table
+ * The kernel walks such a range one table at a time. The function for one table
  * returns whether the walk continues. If the walk stopped too early, the call
  * would not act on the second folio. A fault must map the whole folio, even
  * though the folio ends or begins exactly at the end of a table.
@@ -247,9 +247,9 @@ TEST_F(folio_tables, dontneed_of_table)
 }
 
 /*
- * A thread writes to the first pages of a table until @stop is set. The thread
- * has a real-time priority, so it interrupts MADV_DONTNEED whenever it wakes
- * up.
+ * Until @stop is set, a thread writes to the first pages that a page table
+ * maps. The thread has a real-time priority, so it interrupts MADV_DONTNEED
+ * whenever it wakes up.
  */
 #define TOUCHED 16
 

@@ -154,7 +154,7 @@ TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 /*
  * [contpte 220] All pages of two folios are protected, and then unprotected.
  * After each call pagemap shows the new state of each page. After the second
- * call, no write traps.
+ * call, writes do not trap.
  */
 TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 {

@@ -4,12 +4,12 @@
  * process would copy a page, the kernel replaces this page before the pin. A
  * page that userfaultfd protects must stay protected.
  *
- * Proves: after the pin, the same pages are protected as before, the content is
- * the same, and a write to each protected page traps.
+ * Proves: the pin changes neither which pages are protected nor the content of
+ * any page. After the pin, a write to each protected page traps.
  *
- * How: gup_test pins the memory. Before the pin, the memory maps the zero page,
- * the huge zero page, or folios that a child shares. Half of the memory is
- * protected. If the memory maps the huge zero page, all of the memory is
+ * How: gup_test pins the memory. Before the pin, the zero page, the huge zero
+ * page, or folios that a child shares are mapped in this memory. Half of the
+ * memory is protected. If the huge zero page is mapped, all of the memory is
  * protected, so that one PMD still maps the huge zero page.
  *
  * Does not prove: that the device sees the same pages as the process

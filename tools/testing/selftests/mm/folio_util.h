@@ -479,7 +479,7 @@ static inline long faults(void)
  * After fork(), writes to memory outside the test's memory cause faults too.
  * getrusage() and this function write to the stack. When the thread runs again
  * after a wait, the kernel writes to the area of restartable sequences. This
- * function causes all these faults before it counts.
+ * function causes all such faults before the count begins.
  */
 static inline void faults_begin(long *before)
 {

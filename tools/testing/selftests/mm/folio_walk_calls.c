@@ -50,7 +50,7 @@ static void draw_prot(struct walk_step *s)
 	s->prot = prots[walk_below(3)];
 }
 
-/* New memory is mostly writable. */
+/* Most new mappings are writable. */
 static void draw_map(struct walk_step *s)
 {
 	s->prot = walk_below(8) ? PROT_READ | PROT_WRITE : PROT_READ;

@@ -2,7 +2,7 @@
 /*
  * folio_walk: what each page of each process must contain, and how the walk
  * chooses the calls at random. The comment on each rule names the document that
- * promises this behaviour.
+ * promises the behaviour in this rule.
  */
 #include <signal.h>
 #include <string.h>
@@ -33,9 +33,9 @@ uint32_t walk_below(uint32_t limit)
 }
 
 /*
- * The content of a page. A private mapping shows the file until its first
- * write: mmap(2), MAP_PRIVATE. Until then Linux also shows later changes of the
- * file.
+ * The content of a page. A page of a private mapping shows the file until the
+ * process first writes to the page: mmap(2), MAP_PRIVATE. Until this write,
+ * Linux also shows changes that are made to the file after the call of mmap().
  */
 uint64_t m_val(const struct walk_page *p)
 {
@@ -80,7 +80,7 @@ int m_signal(const struct walk_page *p, bool write)
 
 /*
  * Record a successful write in the model. In the asynchronous mode such a write
- * removes the protection: userfaultfd(2).
+ * removes the protection (see userfaultfd(2)).
  */
 void m_write(struct walk_page *p, uint64_t val)
 {
@@ -258,7 +258,7 @@ bool walk_fits(const struct walk_step *s)
 }
 
 /*
- * A number of pages that the kernel treats specially: one page, or the pages of
+ * A page count that the kernel treats specially: one, or the number of pages of
  * a block, of a folio or of a page table.
  */
 static uint32_t special_size(void)

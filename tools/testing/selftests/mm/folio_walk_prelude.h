@@ -112,7 +112,7 @@ static const char walk_main[] =
 	"\t\tftruncate(file[i], 256 * page);\n\t}\n"
 	"\tif (!fork()) {\n\t\tall->pid[0] = getpid();\n\t\twhile (all->turn < nr) {\n"
 	"\t\t\tint n = *(volatile int *)&all->turn;\n\n\t\t\tif (owner[n] != me) {\n\t\t\t\tusleep(100);\n\t\t\t\tcontinue;\n\t\t\t}\n"
-	"\t\t\tint before = me;\n\n\t\t\t/* A process increments all->turn before it exits in step(). */\n\t\t\tstep(n);\n"
+	"\t\t\tint before = me;\n\n\t\t\t/* If a process exits in step(), it increments all->turn first. */\n\t\t\tstep(n);\n"
 	"\t\t\tif (me == before)\n\t\t\t\t__sync_fetch_and_add(&all->turn, 1);\n"
 	"\t\t\telse\n\t\t\t\twhile (*(volatile int *)&all->turn == n)\n\t\t\t\t\tusleep(100);\n"
 	"\t\t}\n\t\tget(A(LOOK_AT), LOOK_PAGES);\n\t\t_exit(0);\n\t}\n"

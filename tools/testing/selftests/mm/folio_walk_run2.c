@@ -251,7 +251,8 @@ long run_uffd_move(const struct walk_step *s)
 
 /*
  * Scan for pages that were written to, and write-protect them again. For each
- * reported page, the function sets vec[] to 1 in the mailbox of this process.
+ * reported page, the function sets the page's element of vec[] to 1, in the
+ * mailbox of the process that scans.
  */
 long run_scan(const struct walk_step *s)
 {

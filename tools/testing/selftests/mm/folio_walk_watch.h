@@ -7,9 +7,10 @@
 #define FOLIO_WALK_WATCH_H
 
 /*
- * Do not register pages after MADV_FREE. If the kernel frees such a page, the
- * page loses its protection together with its content. Known issue 31: a page
- * that KSM merges loses its protection by userfaultfd.
+ * Do not register pages that the kernel may free because of MADV_FREE. If the
+ * kernel frees such a page, the page loses its protection together with its
+ * content. Known issue 31: a page that KSM merges loses its protection by
+ * userfaultfd.
  */
 static bool valid_register(const struct walk_step *s)
 {

@@ -66,7 +66,7 @@ FIXTURE_TEARDOWN(fork_wiped)
 	munmap(self->area, bytes(4 * PAGES));
 }
 
-/* The number of mappings in a range, or 0 if it cannot be read. */
+/* The number of mappings in a range, or 0 if /proc/self/maps cannot be read. */
 static unsigned int mappings(const char *at, unsigned int pages)
 {
 	unsigned long start, end, from = (unsigned long)at;

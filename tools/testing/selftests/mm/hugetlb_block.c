@@ -128,8 +128,8 @@ static int child_writes(char *at, enum used_index index, int sought)
 /*
  * [contpte 211] A child writes to two of the four blocks, and then the parent
  * writes to each page. Each process sees only its own writes, and the parent's
- * blocks stay folded. Known issue 10: if the child's page table is in a page
- * whose page->index was not 0 in its previous use, fork() does not map the
+ * blocks stay folded. Known issue 10: if the frame of the child's page table
+ * had a page->index other than 0 in its previous use, fork() does not map the
  * blocks in the child.
  */
 TEST_F(hugetlb_block, fork_and_write)

@@ -177,10 +177,10 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 /*
  * A child of fork() has the same page as its parent. The child checks this
  * without a read, because a read allocates a new page of zeros if the entry is
- * missing. Known issue 10: if the child's page table is in a page whose
- * page->index was not 0 in its previous use, the child has no page. As a
- * control, the test checks that the child has the page if page->index was 0 in
- * the previous use.
+ * missing. Known issue 10: if the frame of the child's page table had a
+ * page->index other than 0 in its previous use, the child does not have the
+ * page. As a control, the test checks that the child has the page if
+ * page->index was 0 in the previous use.
  */
 TEST_F(hugetlb_fork, child_has_the_page)
 {
@@ -326,10 +326,10 @@ static int child_reads(char *at)
 }
 
 /*
- * Whether a child found the content of the memory. The function also accepts
- * the effects of known issue 10: if the mapping is private, the child may lack
- * its parent's page, and its read then finds zeros or raises SIGBUS. The case
- * counted_as_private reports this issue.
+ * Whether a child read the right content from the memory. The function also
+ * accepts the effects of known issue 10: if the mapping is private, the child
+ * may lack its parent's page, and its read then finds zeros or raises SIGBUS.
+ * The case counted_as_private reports this issue.
  */
 static bool has_memory(int seen, bool private)
 {

@@ -2,9 +2,9 @@
 /*
  * A process drops a hugetlb page while a pipe still uses the page.
  *
- * Proves: after MADV_DONTNEED and munmap() such a page still counts as used. The process gets
- * another page only if the pool has a page that is not reserved. Another mapping gets the page that
- * it reserved, and the number of reservations is right.
+ * Proves: after MADV_DONTNEED and munmap() the page in the pipe still counts as used. The process
+ * gets another page only if the pool has a page that is not reserved. Another mapping gets the page
+ * that it reserved, and the number of reservations is right.
  *
  * How: vmsplice() puts the page into a pipe. The process has two mappings, and each mapping has one
  * page. The pool has exactly two unused pages in some variants, and exactly three in the others. As

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for hugetlb pages. They find the sizes of hugetlb pages on this
- * machine, and change pools and restore them at the end.
+ * Helpers for hugetlb pages. These helpers find the sizes of hugetlb pages on
+ * this machine, change pools, and restore the pools at the end.
  */
 #ifndef HUGETLB_POOL_H
 #define HUGETLB_POOL_H

@@ -16,8 +16,9 @@
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.
  *
- * A kernel with known issue 49 keeps the leaked reservations until the next boot. They are
- * four pages of the smallest size. Test programs that run later treat these pages as used.
+ * A kernel with known issue 49 keeps the leaked reservations until the next boot. The leaked
+ * reservations are for four pages of the smallest size. Test programs that run later treat these
+ * pages as used.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_private
  */

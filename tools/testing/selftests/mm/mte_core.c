@@ -9,8 +9,8 @@
  * and dumps core. In the core file, all pages of both kinds of memory must have the same tags.
  * Known issue 61 also makes the kernel warn; see quiet_begin().
  *
- * Does not prove: that all tags of a page are right. When the kernel saves the tags of a whole
- * page, QEMU 7.2 loads only a part of them.
+ * Does not prove: that all tags of a page are right. The kernel loads the tags of a whole page to
+ * save them, but QEMU 7.2 loads only a part of these tags.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_core
  */

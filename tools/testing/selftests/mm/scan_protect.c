@@ -46,8 +46,8 @@ FIXTURE(scan_protect)
 };
 
 /*
- * @matching: a bit mask of the pages that match the masks: bit N stands for
- * page N.
+ * @matching: the pages that match @masks, one bit for each page: bit N stands
+ * for page N.
  */
 FIXTURE_VARIANT(scan_protect)
 {

@@ -192,9 +192,9 @@ TEST_F(shmem_swap, smaps_counts_part)
 
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "Swap"));
 	/*
-	 * A write to the page that lies two pages before the mappings allocates
-	 * a page table. This table covers the mappings too, unless they lie in
-	 * the range of the next table.
+	 * Write to the page that lies two pages before the mappings. This write
+	 * allocates a page table. This table covers the mappings too, unless
+	 * they lie in the range of the next table.
 	 */
 	at = mmap(NULL, 2 * area, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, at);

@@ -127,7 +127,7 @@ static long call_mincore(char *at, int *out)
 	return ret;
 }
 
-/* Shrink the mapping, which does not move it. */
+/* Shrink the mapping without moving it. */
 static long call_mremap(char *at, int *out)
 {
 	return syscall(__NR_mremap, at, bytes(NR), bytes(1), 0) < 0 ? -1 : 0;

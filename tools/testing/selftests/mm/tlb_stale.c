@@ -43,7 +43,7 @@
 #define ROUNDS 3
 /* At each invalidation, QEMU drops all translations if its TLB has fewer than 256 entries. */
 #define FILL 256
-/* For all pages together, refused calls are repeated at most this many times: see each_call. */
+/* For each entry of calls[], refused calls are repeated at most this many times: see each_call. */
 #define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
@@ -347,8 +347,8 @@ static void stale_end(struct run *run)
 	stale_wait(run);
 	atomic_fetch_add(&stale.seq, 1);
 	/*
-	 * An access that is still running must not reach the memory of the next
-	 * call.
+	 * An access that is still running must not reach the memory that is
+	 * mapped for the next call.
 	 */
 	stale_wait(run);
 }
@@ -554,8 +554,8 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
  * An access may be running when the call begins, and may fault while an entry
  * is empty. The fault then holds a reference to a folio of a file and waits for
  * the lock of the folio, so the kernel refuses to move the folio. The test then
- * repeats the call with new memory and new translations. For all pages
- * together, the test repeats a call at most REPEATS times.
+ * repeats the call with new memory and new translations. The test makes at most
+ * REPEATS repeats for each entry of calls[], not for each page.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {

@@ -4,16 +4,16 @@
  * the same memory.
  *
  * Proves: the dma-buf shows the content of the file, and the file shows what a
- * process writes to the dma-buf. The file shows the written data in a mapping
- * and to read(), also after a write() to another part of the page. If
- * no process has written to a page of the file, this page contains zeros in the
- * dma-buf, and not the content of memory that was freed before (udmabuf_memfd).
- * After the dma-buf is closed and reclaim has taken all pages, the file still
- * has the data that was written to the dma-buf (udmabuf_closed).
+ * process writes to the dma-buf. The written data is visible in a mapping of
+ * the file, and read() returns it, also after a write() to another part of the
+ * page. If no process has written to a page of the file, this page contains
+ * zeros in the dma-buf, and not the content of memory that was freed before
+ * (udmabuf_memfd). After the dma-buf is closed and reclaim has taken all pages,
+ * the file still has the data that was written to the dma-buf (udmabuf_closed).
  *
- * How: each variant has a memfd of one kind. Either all pages are holes, or all pages were read,
- * written or allocated by fallocate(). udmabuf makes a dma-buf of this memfd. A process writes
- * through a mapping of the dma-buf, as a device would.
+ * How: each variant has a memfd of one kind. Either all pages are holes, or all were read, or all
+ * were written, or all were allocated by fallocate(). udmabuf makes a dma-buf of this memfd. A
+ * process writes through a mapping of the dma-buf, as a device would.
  *
  * Does not prove: that a device can reach the pages, or that huge pages have zeros
  * (folio_clear_pool tests this).
@@ -92,7 +92,7 @@ static bool make_file(struct memory *m, enum content content)
 	return true;
 }
 
-/* Let the driver make a dma-buf of the file, and map it. Returns true on success. */
+/* Let the driver make a dma-buf of the file, and map the dma-buf. Returns true on success. */
 static bool make_buffer(struct shared *s)
 {
 	struct udmabuf_create create = { .memfd = s->file.fd, .size = bytes(s->file.pages) };
@@ -215,9 +215,9 @@ static int first_byte(const struct memory *m, unsigned int page, enum use use)
  * the dma-buf. The next page fault, read() or write() of the file must see this byte.
  *
  * Known issue 58: the driver gets pages that fallocate() has allocated, but that are not yet filled
- * with zeros. The dma-buf shows the old content of these pages, which the kernel or another process
- * may have left there. The next use of the file fills each page with zeros, and so destroys the
- * data that a process wrote to the dma-buf.
+ * with zeros. The dma-buf shows the old content of these pages. The kernel or another process may
+ * have left this content there. The next use of the file fills each page with zeros, and so
+ * destroys the data that a process wrote to the dma-buf.
  */
 TEST_F(udmabuf_memfd, buffer_is_the_file)
 {

@@ -8,10 +8,10 @@
  * reported.
  *
  * How: memory has asynchronous write protection by userfaultfd. The test protects all pages, as a
- * program that makes incremental copies does, and discards the first half. Then each page is read
- * and scanned. As one control, MADV_DONTNEED drops entries of shared memory, which keeps its
- * content. As another control, MADV_DONTNEED drops anonymous memory, where the kernel always clears
- * the entries.
+ * program that makes incremental copies does. The test then discards the first half. After that,
+ * each page is read and scanned. As one control, MADV_DONTNEED drops entries of shared memory,
+ * which keeps its content. As another control, MADV_DONTNEED drops anonymous memory, where the
+ * kernel always clears the entries.
  *
  * Does not prove: that a scan reports a hole of hugetlb memory that no process has read yet.
  *

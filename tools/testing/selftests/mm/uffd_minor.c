@@ -78,8 +78,8 @@ static int go_on(int uffd, char *at)
 }
 
 /*
- * Known issue 40: MADV_COLLAPSE maps the huge page by one PMD. So it also maps the pages that only
- * the monitor may map.
+ * Known issue 40: MADV_COLLAPSE maps the huge page by one PMD. So MADV_COLLAPSE also maps the pages
+ * that only the monitor may map.
  */
 TEST_F(uffd_minor, collapse)
 {

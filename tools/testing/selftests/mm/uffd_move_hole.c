@@ -10,8 +10,8 @@
  *
  * How: two ranges are registered for missing pages and for write protection. The test protects the
  * first half of each range before any page exists. The test then fills every second page of the
- * first range, and moves all pages of this range one by one. As a control, the second half is not
- * protected.
+ * first range, and moves all pages of this range one by one. As a control, the second half of each
+ * range is not protected.
  *
  * Does not prove: whether a page is protected after it has moved (uffd_move
  * tests this).
@@ -139,7 +139,7 @@ TEST_F(uffd_move_hole, missing_protected_pages)
 		EXPECT_EQ(hole ? SIGBUS : 0, try_access(to, false));
 		if (!hole) {
 			EXPECT_TRUE(page_is(to, pattern(page)));
-			/* Another page cannot replace it. */
+			/* Another page cannot replace the moved page. */
 			ASSERT_EQ(0, copy(self->uffd, from, self->page));
 			EXPECT_EQ(-EEXIST, move(self->uffd, to, from));
 			EXPECT_TRUE(page_is(to, pattern(page)));

@@ -144,9 +144,9 @@ static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsign
 }
 
 /*
- * Move the page. On success, all pages that did not move are still watched,
- * and the function returns -1. Otherwise it returns a bit mask of the pages
- * that are still watched: bit N stands for page N.
+ * Move the page. Returns -1 if all pages that did not move are still watched.
+ * Otherwise returns a bit mask of the pages that are still watched: bit N
+ * stands for page N.
  */
 static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
 			 int page, bool write)

@@ -10,9 +10,10 @@
  *
  * How: a file in memory is mapped twice. The first mapping has single pages, or
  * one huge page that MADV_COLLAPSE made. The case registers this mapping, and
- * protects the whole mapping or its first half. In some variants, its pages
- * then go to swap, or the second mapping is collapsed. The variants single and
- * single_half are controls. They have single pages, no swap and no collapse.
+ * protects the whole mapping or its first half. In some variants, the pages of
+ * the first mapping then go to swap, or the second mapping is collapsed. The
+ * variants single and single_half are controls. They have single pages, no swap
+ * and no collapse.
  *
  * Does not prove: anything about asynchronous protection, or about anonymous
  * memory (see folio_ksm and the kernel's own uffd-unit-tests).

@@ -6,13 +6,13 @@
  * Proves: a monitor can fill a missing page with UFFDIO_ZEROPAGE, just as with
  * UFFDIO_COPY, even if the monitor has protected this page against writes. The
  * page is then full of zeros, and a read does not trap. UFFDIO_ZEROPAGE
- * replaces no page that exists. In a private mapping of a file neither call
- * changes the file.
+ * replaces no page that exists. In a private mapping of a file, neither
+ * UFFDIO_ZEROPAGE nor UFFDIO_COPY changes the file.
  *
  * How: a range is registered for missing pages and for write protection, and the test protects the
  * first half before any page exists. UFFDIO_COPY fills one of the protected pages, and all other
- * pages get zeros. The page that UFFDIO_COPY fills and the second half, which is not protected, are
- * controls.
+ * pages get zeros. The controls are the page that UFFDIO_COPY fills, and the second half, which is
+ * not protected.
  *
  * Does not prove: whether a page of zeros is protected. UFFDIO_ZEROPAGE has no flag for protection.
  *

@@ -80,7 +80,8 @@ class Overlay:
         merged: dict[str, set[str]] = {}
         if strange := [name for name, makefile in self.makefiles.items() if makefile.folder not in SUBJECTS]:
             raise UserError(
-                f"{strange[0]}: SUBJECTS of dev/series/overlay.py lacks the folder; add it in the order of the series"
+                f"{strange[0]}: SUBJECTS of dev/series/overlay.py lacks the folder of this file; "
+                "add the folder in the order of the series"
             )
         for makefile in sorted(self.makefiles.values(), key=lambda makefile: list(SUBJECTS).index(makefile.folder)):
             for name, symbols in makefile.listed().items():
