@@ -33,7 +33,7 @@ def missing(out: Path, wanted: str) -> str:
         content = json.loads((out / FILE).read_text())
         of, failed, kernels = content["commit"], content["failed"], content["kernels"]
     except (OSError, ValueError, KeyError, TypeError):
-        return f"make check has left no verdict in {out}"
+        return f"`make check` has left no verdict in {out}"
     if of != wanted:
         about = f"commit {of[:12]}" if of else "a work tree with changes"
         return f"the last make check tested {about}, not {wanted[:12]}"

@@ -214,7 +214,7 @@ def ending(found: Findings, matrix: Matrix, path: Path, environ: Mapping[str, st
         f"kill matrix of linux {matrix.kernel}: {len(found.unproven)} of {len(matrix.cases)} cases ({share:.1f} %)"
         f" notice none of {len(matrix.rows)} mutants",
         [
-            closing.named(f"cases that notice no mutant, with no reason in {REASONS.name}", bare),
+            closing.named(f"cases that notice no mutant, and for which there is no reason in {REASONS.name}", bare),
             closing.named("mutants that no case notices", found.unnoticed),
         ],
         path,

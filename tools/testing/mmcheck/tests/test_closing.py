@@ -180,7 +180,7 @@ def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
     found = killmatrix.findings(matrix, [], {})
     assert killmatrix.ending(found, matrix, Path("7.3-arm64.json"), {"KERNEL": "7.3"}) == [
         "kill matrix of linux 7.3.4: 1 of 2 cases (50.0 %) notice none of 2 mutants",
-        "cases that notice no mutant, with no reason in unproven.toml: s.b",
+        "cases that notice no mutant, and for which there is no reason in unproven.toml: s.b",
         "mutants that no case notices: n",
         "log: 7.3-arm64.json",
         "next: make report KERNEL=7.3",

@@ -82,7 +82,7 @@ def test_the_verdict_is_about_this_commit(project: Path, out: Path) -> None:
     checked.keep(out, now, 900, 0, False)
     assert refused(project, out) == "the last check was make check-host, which boots no kernel; run make check"
     (out / checked.FILE).unlink()
-    assert refused(project, out) == f"make check has left no verdict in {out}; run make check"
+    assert refused(project, out) == f"`make check` has left no verdict in {out}; run make check"
 
 
 def test_a_verdict_counts_only_if_the_commit_stayed(out: Path, project: Path) -> None:

@@ -475,8 +475,8 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 }
 
 /*
- * [clearing 27] userfaultfd provides the middle half of the memory of eight
- * folios, page by page: even pages by UFFDIO_ZEROPAGE, odd pages by
+ * [clearing 27] The memory has the size of eight folios. userfaultfd provides
+ * its middle half page by page: even pages by UFFDIO_ZEROPAGE, odd pages by
  * UFFDIO_COPY. Faults allocate the first and last quarter as whole folios.
  * userfaultfd reports each missing page once. The even pages read as zeros,
  * before and after the test writes a zero to them. The odd pages read as the

@@ -13,8 +13,8 @@
  *	pages 0 to n - 5	pages n - 4 to n - 1
  *	written by writers	changed by another thread
  *
- * arm64 folds a block when the kernel writes the last entry of the block, so
- * the other thread changes the last pages.
+ * arm64 folds a block when the kernel writes the last entry of the block.
+ * Therefore the test lets the other thread change the last pages.
  *
  * How: in some rounds perf shows whether the block is folded. Each case must
  * see the block both folded and unfolded. If a page of the block was replaced,

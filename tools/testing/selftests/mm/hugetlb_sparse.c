@@ -60,7 +60,7 @@ FIXTURE_VARIANT_ADD(hugetlb_sparse, fourth)
 	.rank = 3,
 };
 
-/* One page table with entries of this size maps this much memory. */
+/* Return how much memory one page table maps if each of its entries maps @size bytes. */
 static size_t table_span(size_t size)
 {
 	size_t entries = psize() / sizeof(long), span = entries * psize();
