@@ -62,7 +62,7 @@ bool walk_has(int issue)
  *
  * Return: true if this kernel has the issue, and STRICT=1 is not set. The
  * caller must then not report a failure. A program that was built outside a
- * kernel tree has no list of issues, and assumes that the kernel has the issue.
+ * kernel tree has no list of issues, and assumes that the kernel has @issue.
  */
 bool walk_known(int issue)
 {

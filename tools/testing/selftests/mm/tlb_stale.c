@@ -39,7 +39,7 @@
 #include "hugetlb_pool.h"
 
 #define READERS 3
-/* Each thread reads all pages this many times before a call, and this many times after it. */
+/* Each thread reads all pages ROUNDS times before each call, and ROUNDS times after it. */
 #define ROUNDS 3
 /* At each invalidation, QEMU drops all translations if its TLB has fewer than 256 entries. */
 #define FILL 256
