@@ -69,7 +69,7 @@ def judge(settings: Settings, own_machine: bool = False) -> None:
         version = re.fullmatch(r"(\d+)\.(\d+)[\w.+~-]*", settings.kernel)
         if not version:
             raise UserError(
-                f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, latest, a tarball, or a URL"
+                f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, the word latest, a tarball, or a URL"
             )
         if (int(version[1]), int(version[2])) < OLDEST:
             raise UserError(f"KERNEL={settings.kernel} is too old: the suites need Linux 6.12 or later")

@@ -171,7 +171,7 @@ BOX = f"./mmcheck {CONTAINER}"
 """A command that begins with these words runs in a container, and needs no packages of this system."""
 
 BOXED = "MMCHECK_CONTAINER"
-"""The environment variable that is set in the container. Its value is the default of O= there."""
+"""The environment variable that is set in the container. Its value is the container's default of O=."""
 
 NO_CCACHE = "ccache is missing, so each kernel is compiled from scratch; with ccache, similar kernels take seconds"
 

@@ -68,7 +68,7 @@ def audits(found: Sequence[results.Case]) -> str:
     failed = sum(case.state == "failed" for case in own)
     seconds = sum(case.seconds for case in own)
     whole = sum(case.seconds for case in found)
-    return f"{len(own)} audits took {seconds:.1f}s of {whole:.0f}s; {failed} of them found violations"
+    return f"{len(own)} audits took {seconds:.1f}s of {whole:.0f}s; {failed} audits found violations"
 
 
 def cases_of(environ: Mapping[str, str]) -> list[results.Case]:

@@ -104,7 +104,7 @@ def test_the_audit_is_a_case_of_its_program() -> None:
     assert found == [("one", "first", "passed"), ("one", "audit", "failed"), ("two", "audit", "passed")]
     assert reader.cases[1].text[0].startswith("rss: ")
     assert kselftest.audits(reader.cases).startswith("2 audits took ")
-    assert kselftest.audits(reader.cases).endswith("1 of them found violations")
+    assert kselftest.audits(reader.cases).endswith("1 audits found violations")
     assert kselftest.audits(reader.cases[:1]) == ""
 
 

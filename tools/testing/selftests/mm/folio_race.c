@@ -91,7 +91,7 @@ static bool within(time_t begin)
 	return time(NULL) - begin < SECONDS;
 }
 
-/* The counters of a writer in one page. @first is @last or @last + 1. */
+/* A writer has these counters in each page. @first is @last or @last + 1. */
 struct counters {
 	atomic_ulong first;
 	char gap[256];

@@ -3,7 +3,7 @@
  * A page cannot be read from swap. The error must not affect other pages.
  *
  * Proves: swapoff() ends, and brings back all other pages of a memory file with their content. This
- * also holds if the page that cannot be read was removed by punching a hole or by ftruncate().
+ * also holds after hole punching or ftruncate() has removed the page that cannot be read.
  * After such a removal, smaps counts the pages of the file that are in swap.
  *
  * How: the swap area is a partition of /dev/ram0. The file has two pages. The test makes the
