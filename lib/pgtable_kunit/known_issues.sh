@@ -220,6 +220,8 @@ issue 71 '' fs/hugetlbfs/inode.c 'hugetlbfs_file_mmap(' \
 	'if (vma->vm_flags & VM_WRITE && inode->i_size < len) i_size_write(inode, len);'
 issue 72 '' mm/shmem.c 'shmem_set_folio_swapin_error(' \
 	'shmem_recalc_inode(inode, -nr_pages, -nr_pages);'
+issue 73 '' mm/memory.c 'do_anonymous_page(' \
+	'entry = pte_sw_mkyoung(entry); if (vma->vm_flags & VM_WRITE) entry = pte_mkwrite(pte_mkdirty(entry), vma); if (uffd_wp)'
 
 if [ -z "$2" ]; then
 	echo "$found"
