@@ -315,4 +315,39 @@ TEST_F(moved, whole)
 		EXPECT_TRUE(page_is(to->at + bytes(page), pattern(page)));
 }
 
+/*
+ * One call moves pages down by one page within the same range, so the old place
+ * and the new place overlap. Each page moves once, and all other pages stay:
+ *
+ *	before	-  1  2  3  4  5  6  7  8  9 ...
+ *	after	1  2  3  4  5  6  7  8  -  9 ...
+ *
+ * `make tlb` checks the invalidations of this move.
+ */
+TEST_F(moved, by_one_page)
+{
+	struct memory *m = &self->from;
+	unsigned int half = m->pages / 2;
+	struct uffdio_register where = {
+		.range = { (unsigned long)m->at, bytes(m->pages) },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_REGISTER, &where));
+	ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_DONTNEED));
+	ASSERT_EQ(0, move_pages(self->uffd, m->at, m->at + bytes(1), half));
+	for (unsigned int page = 0; page < m->pages; page++) {
+		unsigned char value = variant->zeros ? 0 : pattern(page < half ? page + 1 : page);
+		char *at = m->at + bytes(page);
+
+		if (page == half)
+			EXPECT_EQ(SIGBUS, try_access(at, false));
+		else
+			EXPECT_TRUE(page_is(at, value)) {
+				TH_LOG("content of page %u", page);
+			}
+	}
+	DID(half, "pages moved");
+}
+
 TEST_HARNESS_MAIN
