@@ -340,12 +340,13 @@ TEST_F(moved, by_one_page)
 		unsigned char value = variant->zeros ? 0 : pattern(page < half ? page + 1 : page);
 		char *at = m->at + bytes(page);
 
-		if (page == half)
+		if (page == half) {
 			EXPECT_EQ(SIGBUS, try_access(at, false));
-		else
+		} else {
 			EXPECT_TRUE(page_is(at, value)) {
 				TH_LOG("content of page %u", page);
 			}
+		}
 	}
 	DID(half, "pages moved");
 }
