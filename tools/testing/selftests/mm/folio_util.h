@@ -227,7 +227,7 @@ static inline const char *folio_settings(int order)
 	/* Switch off NUMA balancing: it changes entries and causes faults. */
 	write_text(FOLIO_NUMA, "0");
 	/* Let a fault on a file map a whole block, which may exceed 64 KiB. */
-	snprintf(around, sizeof(around), "%zu", cont_ptes() * psize());
+	snprintf(around, sizeof(around), "%u", cont_ptes() * psize());
 	write_text(FOLIO_AROUND, around);
 	return NULL;
 }
