@@ -137,7 +137,7 @@ static int run(void)
 	at = (char *)(((unsigned long)room + length - 1) & -length);
 	put("/proc/self/clear_refs", "4");
 	memset(at, 7, length);
-	if (mprotect(at, length, PROT_READ) || madvise(at, length, MADV_HUGEPAGE))
+	if (mprotect(at, length, PROT_READ))
 		return 4;
 	soft[0] = soft_dirty(at, length);
 	printf("before: %ld kB are dirty, %ld pages are soft-dirty\n",
@@ -149,6 +149,8 @@ static int run(void)
 	set(THP "khugepaged/scan_sleep_millisecs", "10");
 	set(THP "khugepaged/alloc_sleep_millisecs", "10");
 	set(FOLIO "enabled", "madvise");
+	if (madvise(at, length, MADV_HUGEPAGE))
+		return 4;
 	for (int i = 0; i < 200 && get(FOLIO "stats/nr_anon") < made + folios; i++) {
 		/* khugepaged needs recent accesses. */
 		if (memchr(at, 0, length))
