@@ -222,6 +222,8 @@ issue 72 '' mm/shmem.c 'shmem_set_folio_swapin_error(' \
 	'shmem_recalc_inode(inode, -nr_pages, -nr_pages);'
 issue 73 '' mm/memory.c 'do_anonymous_page(' \
 	'entry = pte_sw_mkyoung(entry); if (vma->vm_flags & VM_WRITE) entry = pte_mkwrite(pte_mkdirty(entry), vma); if (uffd_wp)'
+issue 74 '' mm/userfaultfd.c UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES \
+	'len = pmd_addr_end(dst_addr, dst_addr + len) - dst_addr; src_end = pmd_addr_end(src_addr, src_addr + len);'
 
 if [ -z "$2" ]; then
 	echo "$found"
