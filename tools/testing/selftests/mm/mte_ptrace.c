@@ -235,9 +235,9 @@ static unsigned int pages_with(FIXTURE_DATA(mte_ptrace_first) * self, unsigned c
  * of the memory, which have the value 0. The debugger writes other tags and reads them again. The
  * child makes the memory readable. The debugger finds the tags that it has written.
  *
- * Known issue 60: as long as the child has not made the memory readable, the debugger reads the tags
- * that another process left in the frames. When the memory becomes readable, the kernel sets all tags to
- * 0, so it drops the tags that the debugger wrote.
+ * Known issue 60: as long as the child has not made the memory readable, the debugger reads the
+ * tags that another process left in the frames. When the memory becomes readable, the kernel sets
+ * all tags to 0, so it drops the tags that the debugger wrote.
  */
 TEST_F_TIMEOUT(mte_ptrace_first, tags_are_zero_and_stay, 120)
 {
