@@ -224,6 +224,10 @@ issue 73 '' mm/memory.c 'do_anonymous_page(' \
 	'entry = pte_sw_mkyoung(entry); if (vma->vm_flags & VM_WRITE) entry = pte_mkwrite(pte_mkdirty(entry), vma); if (uffd_wp)'
 issue 74 '' mm/userfaultfd.c UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES \
 	'len = pmd_addr_end(dst_addr, dst_addr + len) - dst_addr; src_end = pmd_addr_end(src_addr, src_addr + len);'
+issue 75 '' mm/hugetlb.c 'move_hugetlb_page_tables(' \
+	'continue; } dst_pte = huge_pte_alloc(mm, new_vma, new_addr, sz); if (!dst_pte) break; move_huge_pte('
+issue 76 '' fs/proc/task_mmu.c 'static long do_pagemap_scan(' \
+	'mmu_notifier_invalidate_range_start(&range); } ret = walk_page_range(mm, walk_start, p.arg.end,'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -37,6 +37,7 @@ TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_cut
 TEST_GEN_PROGS += hugetlb_fork
+TEST_GEN_PROGS += hugetlb_mremap
 TEST_GEN_PROGS += hugetlb_pinned
 TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan

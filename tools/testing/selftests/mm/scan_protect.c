@@ -5,7 +5,8 @@
  * Proves: a scan with PM_SCAN_WP_MATCHING protects each page that was written to and
  * matches the masks. It does not protect pages that were written to but do not match, and
  * later scans still report those pages. This holds with and without an output buffer.
- * After the next write to a protected page, a scan reports this page again.
+ * After the next write to a protected page, a scan reports this page again. A scan that
+ * reads all memory says so in walk_end.
  *
  * How: one page table maps eight pages that count as written to: four pages of a file,
  * and four anonymous pages. The masks match the file pages or the anonymous pages. In one variant
@@ -215,6 +216,86 @@ TEST_F(scan_protect, without_buffer)
 	EXPECT_EQ(ALL & ~variant->matching, left);
 	if (variant->matching != ALL)
 		STALE_ISSUE(18);
+}
+
+/* The kernel collects at most this many ranges before it copies them. */
+#define COLLECTED 512U
+
+/*
+ * scan_all() - scan memory in which every second page is present
+ * @ranges: how many pages are present
+ * @end: receives the number of pages before walk_end
+ *
+ * Return: how many ranges the scan has found, or a negative number
+ */
+static int scan_all(unsigned int ranges, unsigned long *end)
+{
+	const size_t length = bytes(2 * ranges);
+	struct page_region *regions = calloc(ranges, sizeof(*regions));
+	char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct pm_scan_arg arguments = {
+		.size = sizeof(arguments),
+		.start = (unsigned long)at,
+		.end = (unsigned long)at + length,
+		.vec = (unsigned long)regions,
+		.vec_len = ranges,
+		.category_mask = PAGE_IS_PRESENT,
+		.return_mask = PAGE_IS_PRESENT,
+	};
+	int fd = open("/proc/self/pagemap", O_RDONLY), count = -1;
+
+	if (fd >= 0 && regions && at != MAP_FAILED && !madvise(at, length, MADV_NOHUGEPAGE)) {
+		for (unsigned int i = 0; i < ranges; i++)
+			at[bytes(2 * i)] = pattern(i);
+		count = ioctl(fd, PAGEMAP_SCAN, &arguments);
+		*end = (arguments.walk_end - arguments.start) / psize();
+		munmap(at, length);
+	}
+	free(regions);
+	close(fd);
+	return count;
+}
+
+FIXTURE(long_scan)
+{
+	unsigned int ranges;	/* more than the kernel collects */
+};
+
+FIXTURE_SETUP(long_scan)
+{
+	unsigned long end;
+
+	self->ranges = COLLECTED + 88;
+	if (scan_all(1, &end) < 0)
+		SKIP(return, "no PAGEMAP_SCAN");
+}
+
+FIXTURE_TEARDOWN(long_scan)
+{
+}
+
+/*
+ * A scan that finds all ranges sets walk_end to the end of the memory, whether
+ * the kernel can collect all ranges at once or not.
+ *
+ * Known issue 76: if there are more ranges, walk_end is the place where the
+ * kernel copied the first ranges.
+ */
+TEST_F(long_scan, sets_walk_end)
+{
+	const unsigned int more = self->ranges;
+	unsigned long end = 0;
+
+	ASSERT_EQ(COLLECTED - 1, scan_all(COLLECTED - 1, &end));
+	EXPECT_EQ(2 * (COLLECTED - 1), end);
+	ASSERT_EQ(more, scan_all(more, &end));
+	DID(more, "ranges found");
+	if (end == 2 * COLLECTED) {
+		KNOWN_ISSUE(76, "walk_end of a complete scan is before the end");
+		return;
+	}
+	EXPECT_EQ(2 * more, end);
+	STALE_ISSUE(76);
 }
 
 TEST_HARNESS_MAIN
