@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 73: khugepaged makes written pages of a read-only mapping clean.
+ * Known issue 73: khugepaged clears the dirty bits of written pages in a read-only mapping.
  *
  * Write to all pages of a mapping, make the mapping read-only, and let khugepaged make folios of
  * 64 kB. The pages must still be dirty, and soft-dirty if the kernel has soft-dirty bits.

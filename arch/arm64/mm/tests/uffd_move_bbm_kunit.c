@@ -129,8 +129,8 @@ static struct file *move_prepare(struct kunit *test, struct move_watch *w)
  *	after	1  2  3  4  5  6  7  8  -
  *
  * Known issue 74: one batch moves all pages, and the kernel invalidates the
- * TLB only after the batch. So it sets entries 1 to 7 without an invalidation
- * after it cleared them.
+ * TLB only after the batch. So it clears entries 1 to 7, and sets them without
+ * an invalidation in between.
  */
 static void move_down_invalidates_first(struct kunit *test)
 {

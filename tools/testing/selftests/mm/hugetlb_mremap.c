@@ -5,10 +5,11 @@
  * Proves: mremap() returns, and the page at the new place has the content of the page at the old
  * place.
  *
- * How: two processes can share a page table of hugetlb pages if each maps all memory of this table
- * in a shared mapping. A child maps as much memory of a hugetlb file as one page table can map, and
- * touches one page. Then the child moves the mapping to an address that is aligned to the size of
- * this memory. In the controls, the mapping is private, or the new address is not aligned.
+ * How: two processes can share a page table of hugetlb pages if each has a shared mapping of all
+ * memory that the table can map. A child maps as much memory of a hugetlb file as one page table
+ * can map, and touches one page. Then the child moves the mapping to an address that is aligned to
+ * the size of this memory. In the controls, the mapping is private, or the new address is not
+ * aligned.
  *
  * Does not prove: how the kernel moves a table that two processes share (hugetlb_block).
  *

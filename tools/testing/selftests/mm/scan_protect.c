@@ -278,8 +278,8 @@ FIXTURE_TEARDOWN(long_scan)
  * A scan that finds all ranges sets walk_end to the end of the memory, whether
  * the kernel can collect all ranges at once or not.
  *
- * Known issue 76: if there are more ranges, walk_end is the place where the
- * kernel copied the first ranges.
+ * Known issue 76: if the kernel cannot collect all ranges at once, walk_end is
+ * the address that the scan had reached when the kernel copied the first ranges.
  */
 TEST_F(long_scan, sets_walk_end)
 {
