@@ -4,6 +4,9 @@
  */
 
 #include <linux/completion.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -11,6 +14,8 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/uaccess.h>
+#include <linux/unistd.h>
+#include <linux/userfaultfd.h>
 #include <linux/vmstat.h>
 
 #include "user_mm.h"
@@ -348,4 +353,39 @@ int user_mm_init(struct kunit *test)
 	if (!err)
 		test->priv = user_mm_alloc(test);
 	return err;
+}
+
+/**
+ * user_mm_uffd() - open a userfaultfd
+ * @test: the test
+ *
+ * Return: the file; the caller calls fput().
+ */
+struct file *user_mm_uffd(struct kunit *test)
+{
+	long fd = pgtable_kunit_syscall(userfaultfd, UFFD_USER_MODE_ONLY);
+	struct file *file;
+
+	KUNIT_ASSERT_GE(test, fd, 0);
+	file = fget(fd);
+	close_fd(fd);
+	return file;
+}
+
+/**
+ * user_mm_ioctl() - call ioctl()
+ * @file: the file
+ * @cmd: the command
+ * @scratch: user memory; receives a copy of the argument
+ * @arg: the argument
+ * @size: the size of the argument, in bytes
+ *
+ * Return: what ioctl() returns.
+ */
+int user_mm_ioctl(struct file *file, unsigned int cmd, void __user *scratch,
+		  const void *arg, size_t size)
+{
+	if (copy_to_user(scratch, arg, size))
+		return -EFAULT;
+	return file->f_op->unlocked_ioctl(file, cmd, (unsigned long)scratch);
 }

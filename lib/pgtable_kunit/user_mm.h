@@ -87,6 +87,9 @@ pte_t user_mm_pte(struct user_mm *u, unsigned long addr);
 struct folio *user_mm_folio(struct user_mm *u, unsigned int page);
 unsigned long user_mm_faults(void);
 int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data);
+struct file *user_mm_uffd(struct kunit *test);
+int user_mm_ioctl(struct file *file, unsigned int cmd, void __user *scratch,
+		  const void *arg, size_t size);
 int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 		 void (*parent)(struct user_mm *u));
 

@@ -385,11 +385,7 @@ static int async_access_flags(struct kprobe *kprobe, struct pt_regs *regs)
  */
 static int async_ioctl(struct file *file, unsigned int cmd, void *arg, size_t size)
 {
-	void __user *scratch = fault_word(FAULT_PAGES);
-
-	if (copy_to_user(scratch, arg, size))
-		return -EFAULT;
-	return file->f_op->unlocked_ioctl(file, cmd, (unsigned long)scratch);
+	return user_mm_ioctl(file, cmd, fault_word(FAULT_PAGES), arg, size);
 }
 
 /* Map all pages, make their entries old, and protect them against writes. */
@@ -408,16 +404,12 @@ static struct file *async_protect(struct kunit *test)
 		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
 	};
 	struct file *file;
-	long fd;
 
 	KUNIT_ASSERT_EQ(test, USER_ADDR,
 			vm_mmap(NULL, USER_ADDR, (FAULT_PAGES + 1) * PAGE_SIZE,
 				PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, 0));
-	fd = pgtable_kunit_syscall(userfaultfd, UFFD_USER_MODE_ONLY);
-	KUNIT_ASSERT_GE(test, fd, 0);
-	file = fget(fd);
-	close_fd(fd);
+	file = user_mm_uffd(test);
 	KUNIT_ASSERT_EQ(test, 0, async_ioctl(file, UFFDIO_API, &api, sizeof(api)));
 	KUNIT_ASSERT_EQ(test, 0, async_ioctl(file, UFFDIO_REGISTER, &memory, sizeof(memory)));
 	KUNIT_ASSERT_EQ(test, 0,

@@ -19,12 +19,9 @@
  */
 
 #include <kunit/test.h>
-#include <linux/fdtable.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/uaccess.h>
 #include <linux/unistd.h>
 #include <linux/userfaultfd.h>
 
@@ -79,11 +76,7 @@ static void move_look(void *data)
 /* The argument of an ioctl() is copied to the page after all other pages. */
 static int move_ioctl(struct file *file, unsigned int cmd, void *arg, size_t size)
 {
-	void __user *scratch = (void __user *)move_addr(MOVE_PAGES + 1);
-
-	if (copy_to_user(scratch, arg, size))
-		return -EFAULT;
-	return file->f_op->unlocked_ioctl(file, cmd, (unsigned long)scratch);
+	return user_mm_ioctl(file, cmd, (void __user *)move_addr(MOVE_PAGES + 1), arg, size);
 }
 
 /* Map all pages, and register them. The first page is missing. */
@@ -98,7 +91,6 @@ static struct file *move_prepare(struct kunit *test, struct move_watch *w)
 	struct file *file;
 	spinlock_t *ptl;	/* of the table */
 	unsigned int i;
-	long fd;
 
 	pgtable_kunit_thp_set(test, 0, false);
 	KUNIT_ASSERT_EQ(test, USER_ADDR,
@@ -110,10 +102,7 @@ static struct file *move_prepare(struct kunit *test, struct move_watch *w)
 	for (i = 0; i <= MOVE_PAGES; i++)
 		w->pfn[i] = pte_pfn(pgtable_kunit_raw_get(w->ptep + i));
 	pte_unmap_unlock(w->ptep, ptl);
-	fd = pgtable_kunit_syscall(userfaultfd, UFFD_USER_MODE_ONLY);
-	KUNIT_ASSERT_GE(test, fd, 0);
-	file = fget(fd);
-	close_fd(fd);
+	file = user_mm_uffd(test);
 	KUNIT_ASSERT_EQ(test, 0, move_ioctl(file, UFFDIO_API, &api, sizeof(api)));
 	KUNIT_ASSERT_EQ(test, 0, move_ioctl(file, UFFDIO_REGISTER, &memory, sizeof(memory)));
 	KUNIT_ASSERT_EQ(test, 0,
