@@ -212,9 +212,9 @@ static bool in_folios(enum way how, int order)
 /*
  * For each place in a folio: allocate memory by an access to this place, check
  * the memory, fill it and free it. Repeat this until at least half of the
- * memory is in frames that the test filled in the previous round. The first
- * round has no frames to compare with, and early rounds may get frames that the
- * test has not filled before.
+ * memory is in frames that the test filled in earlier rounds. The first round
+ * has no frames to compare with, and early rounds may get frames that the test
+ * has not filled before.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)
@@ -235,7 +235,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			again = were_filled(&self->filled, m->at, pages);
 			if (in_folios(how, order))
 				EXPECT_TRUE(are_folios(m->at, pages, order));
-			ASSERT_TRUE(fill(&self->filled, m->at, pages));
+			ASSERT_TRUE(fill_more(&self->filled, m->at, pages));
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
@@ -425,7 +425,7 @@ static void *bring_missing(void *argument)
 /*
  * Map memory, let userfaultfd provide the middle half, and touch all pages in
  * order. Returns how many of the provided pages are in frames that the test
- * filled in the previous round.
+ * filled in earlier rounds.
  */
 static unsigned int touch_missing(struct __test_metadata *_metadata,
 				  FIXTURE_DATA(clear_uffd) * self, enum way how)
@@ -470,7 +470,7 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 	EXPECT_TRUE(are_folios(m->at, begin, order));
 	EXPECT_TRUE(are_folios(m->at + bytes(end), m->pages - end, order));
 	again = were_filled(&self->filled, m->at + bytes(begin), self->missing);
-	ASSERT_TRUE(fill(&self->filled, m->at, m->pages));
+	ASSERT_TRUE(fill_more(&self->filled, m->at, m->pages));
 	return again;
 }
 

@@ -15,7 +15,7 @@
 #define FOLIO_CLEAR_INSIDE 1234
 
 /* A test tries at most this many times to get back the frames that it filled before. */
-#define TRIES 10
+#define TRIES 20
 
 /* The size of the folios that a test uses. */
 enum folio_size { SINGLE_PAGES, BLOCKS, HUGE_PAGES };
@@ -123,27 +123,46 @@ static inline void filled_free(struct filled *filled)
 }
 
 /**
- * fill() - overwrite each byte of the pages, and note their frames
- * @filled: is set; its old frames are freed
+ * fill_more() - overwrite each byte of the pages, and note their frames
+ * @filled: the frames are added to it
  * @at: the first page
  * @pages: how many pages
  *
+ * A test that fills all memory that it allocates may count the frames of all
+ * its rounds. In some states of the free lists, the kernel allocates two sets of
+ * large folios in turn, and a round gets few frames of the round before it.
+ *
  * Return: whether all pages have frames
  */
-static inline bool fill(struct filled *filled, char *at, unsigned int pages)
+static inline bool fill_more(struct filled *filled, char *at, unsigned int pages)
 {
+	unsigned int nr = filled->nr;
+	unsigned long *frame, *all;
+
 	for (unsigned int i = 0; i < pages; i++)
 		memset(at + bytes(i), pattern(i), bytes(1));
-	filled_free(filled);
-	filled->frame = frames_of(at, pages);
-	if (!filled->frame)
-		return false;
-	filled->nr = pages;
-	qsort(filled->frame, pages, sizeof(*filled->frame), filled_order);
-	return true;
+	frame = frames_of(at, pages);
+	all = frame ? realloc(filled->frame, (nr + pages) * sizeof(*all)) : NULL;
+	if (all)
+		filled->frame = all;
+	for (unsigned int i = 0; all && i < pages; i++) {
+		if (!bsearch(&frame[i], all, nr, sizeof(*all), filled_order))
+			all[filled->nr++] = frame[i];
+	}
+	free(frame);
+	if (all)
+		qsort(all, filled->nr, sizeof(*all), filled_order);
+	return all;
 }
 
-/* How many of the pages are in frames that fill() has noted. */
+/* Like fill_more(), but first forget the frames of earlier rounds. */
+static inline bool fill(struct filled *filled, char *at, unsigned int pages)
+{
+	filled_free(filled);
+	return fill_more(filled, at, pages);
+}
+
+/* How many of the pages are in frames that @filled contains. */
 static inline unsigned int were_filled(const struct filled *filled, const char *at,
 				       unsigned int pages)
 {

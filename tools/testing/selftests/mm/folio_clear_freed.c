@@ -112,7 +112,7 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		}
 		EXPECT_TRUE(are_folios(m->at, pages, self->order));
 		again = were_filled(&self->filled, m->at, pages);
-		ASSERT_TRUE(fill(&self->filled, m->at, pages));
+		ASSERT_TRUE(fill_more(&self->filled, m->at, pages));
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
