@@ -27,7 +27,7 @@ FILE = PROJECT / "ci/Containerfile"
 RESULTS = PROJECT / "out/container"
 """The O= of commands without O=."""
 
-ALWAYS = ("ca-certificates", "ccache", "python3")
+ALWAYS = ("ca-certificates", "ccache", "python3", "tini")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 WRITES = ("graft", "ungraft")
 """The commands that write to KDIR=."""

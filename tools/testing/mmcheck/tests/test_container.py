@@ -107,6 +107,12 @@ def test_the_image_is_built_once(box: Box) -> None:
     assert [call.split()[0] for call in box.calls[3:]] == ["image", "run"]
 
 
+def test_process_1_reaps() -> None:
+    """Without this, ended processes that no parent waits for fill the container's limit on processes."""
+    assert container.FILE.read_text().endswith('ENTRYPOINT ["tini", "--"]\n')
+    assert "tini" in container.packages()
+
+
 def test_an_image_that_cannot_be_built(box: Box) -> None:
     done = box.command("--container", "results", LACKS="1", BUILD="100")
     assert done.returncode == 125
@@ -148,8 +154,10 @@ def test_an_interrupt_reaches_the_command(box: Box) -> None:
     started = box.root / "started"
     words = [sys.executable, str(PROJECT / "tools/testing/mmcheck"), "--container", "results"]
     process = subprocess.Popen(words, env={**box.environ, "SLEEPS": str(started)}, stderr=subprocess.PIPE, text=True)
-    while not started.exists():
+    deadline = time.monotonic() + 60
+    while not started.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert started.exists()
     process.send_signal(signal.SIGTERM)  # only mmcheck gets this signal; ^C would also reach the engine
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (130, "container: interrupted\n")
