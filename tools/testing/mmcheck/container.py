@@ -136,6 +136,7 @@ def _exists(path: Path) -> bool:
 def options(engine: str, chosen: Settings) -> list[str]:
     """The options of `podman run` and `docker run`, except those for the shared folders."""
     found = ["--rm", "-i", "--network=host", "--security-opt=label=disable", f"--workdir={Path.cwd()}"]
+    found.append("--tmpfs=/dev/shm:exec,mode=1777")  # UML executes code in its memory, which is a file there
     if sys.stdin.isatty() and sys.stdout.isatty():
         found.append("-t")
     if os.access("/dev/kvm", os.R_OK | os.W_OK):

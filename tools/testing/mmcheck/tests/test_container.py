@@ -71,6 +71,7 @@ def test_the_command_runs_in_the_container(box: Box) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     run = box.calls[-1]
     assert run.startswith("run --rm -i")
+    assert " --tmpfs=/dev/shm:exec," in run  # UML needs this
     assert run.endswith(f"{PROJECT}/mmcheck kselftest --arch arm64 --kdir {box.root}/linux TESTS=folio_fork")
     for place in (PROJECT, box.root / "out", box.root / "home", box.root / "home/.cache/mmcheck"):
         assert f" -v {place}:{place} " in run
