@@ -228,6 +228,16 @@ issue 75 '' mm/hugetlb.c 'move_hugetlb_page_tables(' \
 	'continue; } dst_pte = huge_pte_alloc(mm, new_vma, new_addr, sz); if (!dst_pte) break; move_huge_pte('
 issue 76 '' fs/proc/task_mmu.c 'static long do_pagemap_scan(' \
 	'mmu_notifier_invalidate_range_start(&range); } ret = walk_page_range(mm, walk_start, p.arg.end,'
+issue 77 '' mm/hugetlb.c 'alloc_hugetlb_folio(' \
+	'if (map_chg && !gbl_chg) { gbl_reserve = hugepage_subpool_put_pages(spool, 1); hugetlb_acct_memory(h, -gbl_reserve); } out_end_reservation:'
+issue 78 '' 'mm/userfaultfd.c fs/userfaultfd.c' 'userfaultfd_unregister(' \
+	'if (userfaultfd_missing(vma)) { /* * Wake any concurrent pending userfault while'
+issue 79 '' fs/proc/task_mmu.c 'pagemap_scan_test_walk(' \
+	'if (p->arg.flags & PM_SCAN_CHECK_WPASYNC) return -EPERM;'
+issue 80 '' mm/madvise.c 'madvise_update_vma(' \
+	'vma_start_write(vma); vma->flags = new_vma_flags;'
+issue 81 '' mm/huge_memory.c PAGE_FLAGS_CHECK_AT_PREP \
+	'(1L << PG_unevictable) | #ifdef CONFIG_ARCH_USES_PG_ARCH_2 (1L << PG_arch_2) |'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -68,6 +68,7 @@ MACHINES = {
     "folio_clear_tags": LARGE,
     "folio_race": Machine(cpus=2),
     "folio_reuse_race": Machine(cpus=2),
+    "folio_split_tags": LARGE,
     "hugetlb_cut": Machine(cpus=2),
     "hugetlb_fork": LARGE,
     "hugetlb_sparse": LARGE,
@@ -76,9 +77,11 @@ MACHINES = {
     "known-issue-61": LARGE,
     "known-issue-62": LARGE,
     "known-issue-63": Machine(cpus=2),
+    "known-issue-81": LARGE,
     "mte_core": LARGE,
     "mte_ptrace": LARGE,
     "tlb_stale": Machine(cpus=2),
+    "uffd_unregister": Machine(cpus=2),
 }
 """Programs and reproducers that need a machine other than the default. Programs with the same machine share a boot."""
 
