@@ -238,6 +238,9 @@ issue 80 '' mm/madvise.c 'madvise_update_vma(' \
 	'vma_start_write(vma); vma->flags = new_vma_flags;'
 issue 81 '' mm/huge_memory.c PAGE_FLAGS_CHECK_AT_PREP \
 	'(1L << PG_unevictable) | #ifdef CONFIG_ARCH_USES_PG_ARCH_2 (1L << PG_arch_2) |'
+issue 82 6.15 mm/hugetlb.c 'alloc_hugetlb_folio(' \
+	'out_subpool_put: if (map_chg || cow_from_owner) hugepage_subpool_put_pages(spool, 1); out_end_reservation:' \
+	'out_subpool_put: if (map_chg) hugepage_subpool_put_pages(spool, 1); out_end_reservation:'
 
 if [ -z "$2" ]; then
 	echo "$found"
