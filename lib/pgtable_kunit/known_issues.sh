@@ -241,6 +241,8 @@ issue 81 '' mm/huge_memory.c PAGE_FLAGS_CHECK_AT_PREP \
 issue 82 6.15 mm/hugetlb.c 'alloc_hugetlb_folio(' \
 	'out_subpool_put: if (map_chg || cow_from_owner) hugepage_subpool_put_pages(spool, 1); out_end_reservation:' \
 	'out_subpool_put: if (map_chg) hugepage_subpool_put_pages(spool, 1); out_end_reservation:'
+issue 83 '' mm/hugetlb.c '__unmap_hugepage_range(' \
+	'if (unlikely(!pte_present(pte))) { /* * If the pte was wr-protected by uffd-wp in any of the'
 
 if [ -z "$2" ]; then
 	echo "$found"

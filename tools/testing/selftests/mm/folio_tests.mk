@@ -46,6 +46,7 @@ TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_seal
 TEST_GEN_PROGS += hugetlb_sparse
+TEST_GEN_PROGS += hugetlb_taken
 TEST_GEN_PROGS += linear_map_alias
 TEST_GEN_PROGS += mte_core
 TEST_GEN_PROGS += mte_ptrace
