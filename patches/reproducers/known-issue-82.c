@@ -79,6 +79,6 @@ int main(void)
 		return 0;
 	}
 	set_pages(before);
-	printf("BUG: after a failure the mount has no reservation, and the number becomes -1\n");
+	printf("BUG: the reservation of the mount is lost\n");
 	return 1;
 }
