@@ -297,8 +297,8 @@ TEST_F(hugetlb_limit, failure_changes_nothing)
  *
  * Known issue 82: the failure adds a false reservation to the mount, so truncation does not restore
  * the real one. When the page is in use again, the number of reserved pages is -1. Then both calls
- * of mmap() succeed, but an access to the second mapping raises SIGBUS. umount() would make the loss
- * permanent, so the mount stays.
+ * of mmap() succeed, but an access to the second mapping raises SIGBUS. umount() would make the
+ * loss permanent, so the mount stays.
  */
 TEST_F(hugetlb_minimum, failure_adds_no_reservation)
 {
