@@ -20,6 +20,7 @@
 #include "folio_clear.h"
 #include "folio_did.h"
 #include "folio_known.h"
+#include "folio_owner.h"
 #include "folio_state.h"
 #include "folio_tags.h"
 
@@ -102,17 +103,11 @@ static bool enable_tags(const struct memory *m, enum some_pages part)
 /* How many pages belong to large folios. */
 static unsigned int in_folios(const struct memory *m)
 {
-	unsigned long *frame = frames_of(m->at, m->pages);
-	int fd = open("/proc/kpageflags", O_RDONLY);
 	unsigned int count = 0;
-	__u64 flags;
 
-	for (unsigned int page = 0; frame && page < m->pages; page++)
-		count += pread(fd, &flags, sizeof(flags), frame[page] * sizeof(flags)) > 0 &&
-			 flags & (FOLIO_HEAD | FOLIO_TAIL);
-	close(fd);
-	free(frame);
-	return frame ? count : -1;
+	for (unsigned int page = 0; page < m->pages; page++)
+		count += !!(kernel_flags(m->at + bytes(page)) & (FOLIO_HEAD | FOLIO_TAIL));
+	return count;
 }
 
 /* Split all folios with madvise(MADV_COLD) of one page of each folio. Returns true on success. */

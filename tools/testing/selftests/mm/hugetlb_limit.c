@@ -119,7 +119,7 @@ static char *map_pages(const struct limited *at, int pages, int flags)
 {
 	char *map = mmap(NULL, pages * at->size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | flags |
-			 __builtin_ctzl(at->size) << MAP_HUGE_SHIFT, -1, 0);
+			 order_of(at->size) << MAP_HUGE_SHIFT, -1, 0);
 
 	return map == MAP_FAILED ? NULL : map;
 }
