@@ -243,6 +243,8 @@ issue 82 6.15 mm/hugetlb.c 'alloc_hugetlb_folio(' \
 	'out_subpool_put: if (map_chg) hugepage_subpool_put_pages(spool, 1); out_end_reservation:'
 issue 83 '' mm/hugetlb.c '__unmap_hugepage_range(' \
 	'if (unlikely(!pte_present(pte))) { /* * If the pte was wr-protected by uffd-wp in any of the'
+issue 84 '' mm/hugetlb.c 'unmap_ref_private(' \
+	'if (!is_vma_resv_set(iter_vma, HPAGE_RESV_OWNER)) unmap_hugepage_range(iter_vma, address, address + huge_page_size(h), page, 0);'
 
 if [ -z "$2" ]; then
 	echo "$found"

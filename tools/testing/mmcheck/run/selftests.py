@@ -69,6 +69,7 @@ MACHINES = {
     "folio_race": Machine(cpus=2),
     "folio_reuse_race": Machine(cpus=2),
     "folio_split_tags": LARGE,
+    "hugetlb_address": Machine(cpus=2),
     "hugetlb_cut": Machine(cpus=2),
     "hugetlb_fork": LARGE,
     "hugetlb_sparse": LARGE,

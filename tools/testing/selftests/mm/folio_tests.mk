@@ -36,6 +36,7 @@ TEST_GEN_PROGS += folio_unshare
 TEST_GEN_PROGS += folio_walk
 TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += guard_merge
+TEST_GEN_PROGS += hugetlb_address
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_cut
 TEST_GEN_PROGS += hugetlb_fork

@@ -130,6 +130,15 @@ static inline const char *hugetlb_pool_have_just(struct hugetlb_pool *pool, size
 	return hugetlb_pool_left(pool) == (long)pages ? NULL : "another process uses the pool";
 }
 
+/* Whether each byte of a hugetlb page has this value, from small page @from on. */
+static inline bool hugetlb_is(const char *at, size_t size, size_t from, unsigned char value)
+{
+	for (size_t i = bytes(from); i < size; i += psize())
+		if (!page_is(at + i, value))
+			return false;
+	return true;
+}
+
 /* Restore the pool, if hugetlb_pool_have() found a pool. */
 static inline void hugetlb_pool_restore(const struct hugetlb_pool *pool)
 {

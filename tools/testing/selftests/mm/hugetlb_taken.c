@@ -12,7 +12,7 @@
  * pool gets one more page. As a control, some variants have a page for the copy from the start.
  *
  * Does not prove: anything about pages that migrate at the same time, or about mappings at
- * different addresses.
+ * different addresses (hugetlb_address).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_taken
  */
@@ -115,15 +115,6 @@ FIXTURE_TEARDOWN(hugetlb_taken)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Whether each byte of the huge page has this value, from page @from on. */
-static bool huge_is(const FIXTURE_DATA(hugetlb_taken) * self, size_t from, unsigned char value)
-{
-	for (size_t i = bytes(from); i < self->size; i += psize())
-		if (!page_is(self->at + i, value))
-			return false;
-	return true;
-}
-
 /* Mark the page as lost. Closing the userfaultfd keeps the mark. */
 static bool mark(const FIXTURE_DATA(hugetlb_taken) * self)
 {
@@ -169,8 +160,9 @@ static int look(const FIXTURE_DATA(hugetlb_taken) * self)
 
 	if (caught)
 		return caught == SIGBUS ? LOST : WRONG;
-	return huge_is(self, 0, FIRST) ? FIRST_CONTENT : huge_is(self, 0, OWN) ? OWN_CONTENT :
-	       huge_is(self, 0, 0) ? ZEROS : WRONG;
+	return hugetlb_is(self->at, self->size, 0, FIRST) ? FIRST_CONTENT :
+	       hugetlb_is(self->at, self->size, 0, OWN) ? OWN_CONTENT :
+	       hugetlb_is(self->at, self->size, 0, 0) ? ZEROS : WRONG;
 }
 
 /* In a child: wait, and look. The first child has number 0, the second child has number 1. */
@@ -246,7 +238,7 @@ TEST_F(hugetlb_taken, other_child_keeps)
 	ASSERT_EQ(variant->spare ? FIRST_CONTENT : LOST, found);
 	DID(1, "pages taken or copied");
 	EXPECT_TRUE(page_is(self->at, WRITTEN));
-	EXPECT_TRUE(huge_is(self, 1, FIRST));
+	EXPECT_TRUE(hugetlb_is(self->at, self->size, 1, FIRST));
 
 	hugetlb_pool_resize(&self->pool, hugetlb_pool_count(&self->pool, "nr_hugepages") + 1);
 	ASSERT_LE(1, hugetlb_pool_left(&self->pool));
