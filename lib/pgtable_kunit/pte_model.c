@@ -146,16 +146,9 @@ bool pte_step_legal(const struct pte_model *m, const struct pte_step *step)
 		 */
 		return !IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) ||
 		       first->kind != MODEL_VALID;
-	case PTE_OP_GET_AND_CLEAR:
-	case PTE_OP_GET:
-	case PTE_OP_GET_LOCKLESS:
-	case PTE_OP_HINT:
-		return true;
 	case PTE_OP_HARDWARE:
 		return first->kind == MODEL_VALID &&
 		       (first->write || !(step->flags & PTE_STEP_DIRTY));
-	case PTE_OP_CLEAR_NONPRESENT:
-		return step->nr <= pte_model_room(m, step->idx);
 	case PTE_OP_ACCESS_FLAGS:
 		return model_access_legal(m, step);
 	case PTE_OP_MODIFY_PROT:
@@ -167,6 +160,12 @@ bool pte_step_legal(const struct pte_model *m, const struct pte_step *step)
 		       (!(step->flags & PTE_STEP_NOACCESS) ||
 			step->nr <= m->none_max) &&
 		       (!(step->flags & PTE_STEP_WRITE) || !first->uffd);
+	}
+	switch (pte_arch_backend.ops[step->op].finds) {
+	case PTE_OP_FINDS_ANYTHING:
+		return true;
+	case PTE_OP_FINDS_NOTHING:
+		return step->nr <= pte_model_room(m, step->idx);
 	default:
 		return step->nr <= pte_model_batch(m, step->idx);
 	}
@@ -508,6 +507,7 @@ void pte_model_step(struct pte_model *m, const struct pte_step *step)
 		model_set(m, step->idx, step->nr, &step->entry);
 		break;
 	case PTE_OP_GET_AND_CLEAR:
+	case PTE_OP_GET_AND_CLEAR_ONE_FULL:
 	case PTE_OP_GET_AND_CLEAR_FULL:
 	case PTE_OP_GET_AND_CLEAR_PTES:
 		m->returns = MODEL_RETURNS_ENTRY;

@@ -24,6 +24,12 @@ static void call_ptep_get_and_clear(struct pte_call *c)
 	c->ret = ptep_get_and_clear(c->mm, c->addr, c->ptep);
 }
 
+static void call_ptep_get_and_clear_full(struct pte_call *c)
+{
+	c->ret = ptep_get_and_clear_full(c->mm, c->addr, c->ptep,
+					 !!(c->flags & PTE_STEP_FULL));
+}
+
 static void call_get_and_clear_full_ptes(struct pte_call *c)
 {
 	c->ret = get_and_clear_full_ptes(c->mm, c->addr, c->ptep, c->nr,
@@ -157,7 +163,10 @@ static const struct pte_op PTE_OP_TABLE[PTE_OPS] = {
 	[PTE_OP_PTE_CLEAR] =
 		FOR_ONE(CLEARS, ANYTHING, 2, pte_clear),
 	[PTE_OP_GET_AND_CLEAR] =
-		FOR_ONE(CLEARS, ANYTHING, 2, ptep_get_and_clear),
+		FOR_ONE(CLEARS, ANYTHING, 1, ptep_get_and_clear),
+	[PTE_OP_GET_AND_CLEAR_ONE_FULL] =
+		FOR_ONE(CLEARS, ANYTHING, 1, ptep_get_and_clear_full,
+			FULL0, FULL1),
 	[PTE_OP_GET_AND_CLEAR_FULL] =
 		FOR_RANGE(CLEARS, PAGES, 3, get_and_clear_full_ptes,
 			  FULL0, FULL1),

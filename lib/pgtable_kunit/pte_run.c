@@ -234,6 +234,7 @@ void pte_ctx_reset(struct pte_ctx *c)
 {
 	pgtable_kunit_table_reset(c->table);
 	memset(c->model.entry, 0, sizeof(c->model.entry));
+	c->model.flushes = 0;
 	if (c->tlb)
 		c->tlb->nr = 0;
 }
@@ -345,11 +346,11 @@ static size_t describe_entry(const struct pte_model_entry *e, char *buf,
  */
 void pte_step_describe(const struct pte_step *step, char *buf, size_t size)
 {
+	const struct pte_op *op = &pte_arch_backend.ops[step->op];
 	unsigned int flags = step->flags;
 	size_t len;
 
-	len = scnprintf(buf, size, "%s idx %u", pte_arch_backend.ops[step->op].name,
-			step->idx);
+	len = scnprintf(buf, size, "%s idx %u", op->name, step->idx);
 	if (step->nr > 1)
 		len += scnprintf(buf + len, size - len, " nr %u", step->nr);
 
@@ -359,11 +360,6 @@ void pte_step_describe(const struct pte_step *step, char *buf, size_t size)
 		len += describe_entry(&step->entry, buf + len, size - len);
 		if (flags & PTE_STEP_LEAK)
 			scnprintf(buf + len, size - len, " with PTE_CONT");
-		break;
-	case PTE_OP_GET_AND_CLEAR_FULL:
-	case PTE_OP_CLEAR_FULL:
-		scnprintf(buf + len, size - len, " full %u",
-			  !!(flags & PTE_STEP_FULL));
 		break;
 	case PTE_OP_MODIFY_PROT:
 		scnprintf(buf + len, size - len, " to %s%s",
@@ -393,5 +389,9 @@ void pte_step_describe(const struct pte_step *step, char *buf, size_t size)
 			  !!(flags & PTE_STEP_FLUSH),
 			  flags & PTE_STEP_LEAK ? " with PTE_CONT" : "");
 		break;
+	default:
+		if (op->way[1].flags == PTE_STEP_FULL)
+			scnprintf(buf + len, size - len, " full %u",
+				  !!(flags & PTE_STEP_FULL));
 	}
 }

@@ -9,6 +9,8 @@
  * the place is missing as well, the feature may have moved, and cases that
  * depend on it may expect the wrong behaviour.
  *
+ * Not covered: whether a feature that was found behaves as the cases expect.
+ *
  * Run: ./tools/testing/kunit/kunit.py run --arch=arm64 pgtable_probe
  */
 

@@ -16,7 +16,8 @@
  *
  * A case fails if a program ends with an error. It makes up to three tries, and
  * also fails if twice as much memory never causes twice as many faults. It
- * never fails because of a time.
+ * never fails because of a time. Not covered: which page a fault maps
+ * (atomic_rmw_fault), and the time on real hardware.
  */
 
 #include <kunit/test.h>

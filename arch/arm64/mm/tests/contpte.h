@@ -114,16 +114,12 @@ static inline void contpte_skip_unless_folds(struct kunit *test)
 
 void contpte_fill(struct pte_ctx *f, int idx, unsigned int page,
 		  bool folded, unsigned int young, unsigned int dirty);
-void contpte_reset(struct pte_ctx *f);
 void contpte_empty_window(struct pte_ctx *f);
 void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty);
 bool contpte_set_none(struct pte_ctx *f);
 void contpte_model_flush(struct pte_ctx *f, int idx, int nr);
-void contpte_model_convert(struct pte_ctx *f, int idx, bool fold);
-void contpte_model_unfold(struct pte_ctx *f, int idx);
-void contpte_model_unfold_partial(struct pte_ctx *f, int start,
-				  int end);
+void contpte_want_folded(struct pte_ctx *f, int first);
 __printf(2, 3)
 bool contpte_check(struct pte_ctx *f, const char *fmt, ...);
 struct pte_ctx *contpte_fixture_alloc(struct kunit *test);

@@ -15,6 +15,8 @@
  * and the positions of the entries. Not covered: hardware that sets flags at
  * the same time.
  *
+ * Begin with contpte_fold and contpte.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
  */

@@ -11,6 +11,8 @@
  * Not covered: whether the rules agree with the architecture (see
  * contpte_bbm.c).
  *
+ * Begin with contpte_fold. Read this suite before contpte_order.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_bbm'
  */
@@ -288,13 +290,51 @@ static void checker_knows_flush(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->outside, 0);
 
 	/* CONFIG_PAGE_TABLE_CHECK counts the pages as before. */
-	contpte_reset(o->f);
+	pte_ctx_reset(o->f);
+}
+
+/*
+ * A call write-protects a block, and the recorder misses no write, one write,
+ * or all writes. A record without a write breaks no rule, so the checker has to
+ * compare the number of writes with the number of changed entries.
+ */
+static void checker_misses_no_write(struct kunit *test)
+{
+	static const unsigned int missing[] = { 0, 1, CONT_PTES };
+	const struct pte_step step = {
+		.op = PTE_OP_WRPROTECT_PTES, .idx = BBM_FIRST, .nr = CONT_PTES,
+	};
+	struct contpte_order *o = test->priv;
+	unsigned int n, i;
+
+	for (n = 0; n < ARRAY_SIZE(missing); n++) {
+		contpte_order_fill(o, 0, false);
+		contpte_order_start(o);
+		for (i = 0; i < CONT_PTES; i++) {
+			pte_t *ptep = contpte_ptep(o->f, BBM_FIRST + i);
+			pte_t pte = pte_wrprotect(READ_ONCE(*ptep));
+
+			if (i < missing[n])
+				WRITE_ONCE(*ptep, pte);
+			else
+				bbm_raw_write(o, ptep, pte);
+		}
+		contpte_order_stop(o, BBM_FIRST, BBM_FIRST + CONT_PTES);
+		pte_model_step(&o->f->model, &step);
+		KUNIT_EXPECT_EQ(test, o->rec->writes, CONT_PTES - missing[n]);
+		KUNIT_EXPECT_TRUE(test, contpte_order_obeys(o, true, "write-protect"));
+		KUNIT_EXPECT_EQ_MSG(test, !missing[n],
+				    contpte_order_ok(o->f, &step, false, ""),
+				    "%u writes are missing", missing[n]);
+	}
+	pte_ctx_reset(o->f);
 }
 
 static struct kunit_case contpte_bbm_cases[] = {
 	KUNIT_CASE_PARAM(checker_knows_sequence, bbm_sequence_gen_params),
 	KUNIT_CASE_PARAM(checker_knows_flush, bbm_flush_gen_params),
 	KUNIT_CASE(checker_names_first_entry),
+	KUNIT_CASE(checker_misses_no_write),
 	{}
 };
 

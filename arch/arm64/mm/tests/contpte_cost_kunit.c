@@ -14,6 +14,8 @@
  * Not covered: instructions that access no entry, and time. With
  * CONFIG_DEBUG_VM the kernel reads more, and the counts are upper bounds.
  *
+ * Begin with contpte_fold. Read contpte_order before this suite.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_cost'
  */
@@ -37,7 +39,7 @@ static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 	unsigned int i, idx, sets = 0;
 
 	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
-		contpte_reset(o->f);
+		pte_ctx_reset(o->f);
 		for (idx = 0; idx < CONTPTE_WINDOW - CONT_PTES; idx++) {
 			if (!contpte_set(o->f, idx, 1,
 					 contpte_entry(idx + offsets[i]), 0) ||

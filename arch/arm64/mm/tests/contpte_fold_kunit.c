@@ -11,6 +11,8 @@
  * Each case writes real entries with set_pte_at() and compares table and TLB
  * invalidations with a model after each call. Not covered: ranges (contpte).
  *
+ * Begin with this suite. The next suite to read is contpte.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
  */
@@ -53,27 +55,25 @@ static void set_pte_at_ascending(struct kunit *test)
 	unsigned int p, y, d, i;
 
 	for (p = 0; p < ARRAY_SIZE(places); p++) {
-		int idx = places[p].block * CONT_PTES;
+		int base = min(places[p].block, last + 1 - CONTPTE_BLOCKS);
+		int idx = (places[p].block - base) * CONT_PTES;
 
+		f->base = base * CONT_PTES;
 		for (y = 0; y < ARRAY_SIZE(at); y++) {
 			for (d = 0; d < ARRAY_SIZE(at); d++) {
-				contpte_reset(f);
+				pte_ctx_reset(f);
 				for (i = 0; i < CONT_PTES; i++) {
-					pte_t pte = contpte_pte(f, i +
-						places[p].folio_block * CONT_PTES);
+					struct pte_model_entry e;
 
-					if (i == at[y])
-						pte = pte_mkyoung(pte);
-					if (i == at[d])
-						pte = contpte_mkhwdirty(pte);
-					fold_set(f, idx + i, pte);
-					if (i == CONT_PTES - 1)
-						contpte_model_convert(f, idx, true);
-					if (!contpte_check(f,
-							   "block %d, young %u, dirty %u, after entry %u",
-							   places[p].block, at[y],
-							   at[d], i))
-						return;
+					e = contpte_entry(i + places[p].folio_block *
+							  CONT_PTES);
+					e.young = i == at[y];
+					e.hw_dirty = i == at[d];
+					if (contpte_set(f, idx + i, 1, e, 0))
+						continue;
+					kunit_err(test, "block %d, young %u, dirty %u\n",
+						  places[p].block, at[y], at[d]);
+					return;
 				}
 			}
 		}
@@ -92,17 +92,13 @@ static void set_pte_at_descending(struct kunit *test)
 	int i;
 
 	for (i = CONT_PTES - 1; i >= 0; i--)
-		fold_set(f, i, contpte_pte(f, i));
-	contpte_check(f, "descending");
-
-	fold_set(f, CONT_PTES - 1, contpte_pte(f, CONT_PTES - 1));
-	contpte_model_convert(f, 0, true);
-	contpte_check(f, "last entry again");
-
-	fold_set(f, CONT_PTES - 1, contpte_pte(f, CONT_PTES - 1));
-	contpte_model_convert(f, 0, false);
-	contpte_model_convert(f, 0, true);
-	contpte_check(f, "last entry of a folded block again");
+		contpte_set(f, i, 1, contpte_entry(i), 0);
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, 0);
+	contpte_set(f, CONT_PTES - 1, 1, contpte_entry(CONT_PTES - 1), 0);
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, CONTPTE_FOLDS);
+	contpte_set(f, CONT_PTES - 1, 1, contpte_entry(CONT_PTES - 1), 0);
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, 2 * CONTPTE_FOLDS);
+	KUNIT_EXPECT_EQ(test, f->model.nr_unfolds, CONTPTE_FOLDS);
 }
 
 /*
@@ -120,12 +116,13 @@ static void set_pte_at_misaligned(struct kunit *test)
 	unsigned int off, i;
 
 	for (off = 1; off < CONT_PTES; off++) {
-		contpte_reset(f);
-		for (i = 0; i < 2 * CONT_PTES; i++)
-			fold_set(f, i, contpte_pte(f, i + off));
-		if (!contpte_check(f, "PFN off by %u", off))
-			return;
+		pte_ctx_reset(f);
+		for (i = 0; i < 2 * CONT_PTES; i++) {
+			if (!contpte_set(f, i, 1, contpte_entry(i + off), 0))
+				return;
+		}
 	}
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, 0);
 }
 
 KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
@@ -142,7 +139,7 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 	unsigned int at, i;
 
 	for (at = 0; at < CONT_PTES; at++) {
-		contpte_reset(f);
+		pte_ctx_reset(f);
 		for (i = 0; i < CONT_PTES; i++) {
 			pte_t pte = contpte_odd_pte(f, odd, i, i == at);
 
@@ -172,7 +169,7 @@ static void set_pte_at_all_odd(struct kunit *test)
 	for (i = 0; i < CONT_PTES; i++)
 		fold_set(f, i, contpte_odd_pte(f, odd, i, true));
 	if (odd->folds)
-		contpte_model_convert(f, 0, true);
+		contpte_want_folded(f, 0);
 	contpte_check(f, "all %s", odd->desc);
 }
 
@@ -188,16 +185,10 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 
 	contpte_skip_unless_folds(test);
 	for (i = 0; i < CONT_PTES; i++) {
-		pte_t pte = contpte_pte(f, i);
-
-		set_pte_at(f->table->mm, contpte_addr(f, i), contpte_ptep(f, i),
-			   contpte_mkcont(pte));
-		f->table->want[i] = pte;
-		if (i == CONT_PTES - 1)
-			contpte_model_convert(f, 0, true);
-		if (!contpte_check(f, "with PTE_CONT, after entry %u", i))
+		if (!contpte_set(f, i, 1, contpte_entry(i), PTE_STEP_LEAK))
 			return;
 	}
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, 1);
 }
 
 /*
@@ -215,7 +206,7 @@ static void set_pte_at_low_address(struct kunit *test)
 	for (i = 0; i < CONT_PTES; i++)
 		fold_set(f, i, contpte_pte(f, CONTPTE_WINDOW + i));
 	if (pte_cont(pgtable_kunit_raw_get(contpte_ptep(f, 0))))
-		contpte_model_convert(f, 0, true);
+		contpte_want_folded(f, 0);
 	contpte_check(f, "block %d of a folio at address 0", CONTPTE_BLOCKS);
 }
 
@@ -258,14 +249,11 @@ static void set_pte_at_single_pages(struct kunit *test)
 static void set_pte_at_two_folios(struct kunit *test)
 {
 	struct pte_ctx *f = test->priv;
-	struct folio *pair[2];
 	unsigned int i;
 
-	pgtable_kunit_folio_alloc_pair(test, CONTPTE_ORDER - 1, pair);
-	f->folio = pair[0];
 	for (i = 0; i < CONT_PTES; i++)
-		fold_set(f, i, contpte_pte(f, i));
-	contpte_check(f, "two folios");
+		contpte_set(f, i, 1, contpte_entry(MODEL_FOLIO_PAGES + i), 0);
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, 0);
 }
 
 /*
@@ -281,19 +269,16 @@ static void set_pte_at_into_folded(struct kunit *test)
 	unsigned int i, mid = CONT_PTES;
 
 	for (i = 0; i < CONT_PTES; i++) {
-		pte_t pte = contpte_pte(f, CONTPTE_WINDOW + i);
-
-		contpte_reset(f);
+		pte_ctx_reset(f);
 		contpte_fill(f, mid - CONT_PTES, 0, true, 0, CONTPTE_NOWHERE);
 		contpte_fill(f, mid, CONT_PTES, true, CONT_PTES / 2,
 			     CONT_PTES - 1);
 		contpte_fill(f, mid + CONT_PTES, 2 * CONT_PTES, true, 0, 0);
 
-		contpte_model_unfold(f, mid + i);
-		fold_set(f, mid + i, pte);
-		if (!contpte_check(f, "new entry %u", i))
+		if (!contpte_set(f, mid + i, 1, contpte_entry(CONTPTE_WINDOW + i), 0))
 			return;
 	}
+	KUNIT_EXPECT_EQ(test, f->model.nr_unfolds, CONT_PTES * CONTPTE_FOLDS);
 }
 
 /*
@@ -307,12 +292,11 @@ static void set_pte_at_again_and_again(struct kunit *test)
 
 	contpte_fill(f, 0, 0, true, CONTPTE_NOWHERE, CONTPTE_NOWHERE);
 	for (i = 0; i < 1000; i++) {
-		fold_set(f, 0, contpte_pte(f, 0));
-		fold_set(f, last, contpte_pte(f, last));
+		if (!contpte_set(f, 0, 1, contpte_entry(0), 0) ||
+		    !contpte_set(f, last, 1, contpte_entry(last), 0))
+			return;
 	}
-	for (i = 0; i < CONT_PTES; i++)
-		f->table->want[i] = contpte_mkfolded(contpte_pte(f, i));
-	pgtable_kunit_table_check(f->table, "after 1000 times");
+	KUNIT_EXPECT_EQ(test, f->model.nr_folds, 1000 * CONTPTE_FOLDS);
 }
 
 static struct kunit_case contpte_fold_cases[] = {

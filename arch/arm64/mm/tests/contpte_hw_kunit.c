@@ -18,6 +18,8 @@
  * Not covered: memory ordering between CPUs, entries that are not cached
  * coherently, many CPUs at once (contpte_race uses two real CPUs).
  *
+ * Begin with contpte_fold. Read contpte_order before this suite.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_hw'
  */

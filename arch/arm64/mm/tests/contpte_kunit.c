@@ -15,6 +15,8 @@
  * Not covered: single entries (contpte_fold), readers (contpte_read), real
  * address spaces (contpte_vma), the order of writes and invalidations.
  *
+ * Begin with contpte_fold, and then read this suite.
+ *
  * Run: ./tools/testing/kunit/kunit.py run --arch=arm64 'contpte*'
  */
 
@@ -91,7 +93,7 @@ static void set_ptes_leaked_bit(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 22);
 	contpte_check(f, "set_ptes of PROT_NONE with PTE_CONT");
 
-	contpte_reset(f);
+	pte_ctx_reset(f);
 	contpte_set(f, 0, CONT_PTES - 1, contpte_entry(0), PTE_STEP_LEAK);
 }
 
@@ -106,7 +108,7 @@ static void set_ptes_kernel_mm(struct kunit *test)
 
 	contpte_kernel_mm(f, &init_mm);
 	contpte_set(f, 0, CONTPTE_WINDOW, contpte_entry(0), 0);
-	contpte_reset(f);
+	pte_ctx_reset(f);
 	f->table->mm = mm;
 }
 
@@ -267,7 +269,7 @@ static void modify_prot_erratum(struct kunit *test)
 
 			if (nr > 1 && !PGTABLE_KUNIT_MODIFY_PROT_RANGES)
 				break;
-			contpte_reset(f);
+			pte_ctx_reset(f);
 			for (i = 0; i < nr; i++) {
 				pte = pfn_pte(folio_pfn(f->folio) + i,
 					      vm_get_page_prot(prot->vm_flags));
@@ -289,7 +291,7 @@ static void modify_prot_erratum(struct kunit *test)
 			calls++;
 		}
 	}
-	contpte_reset(f);
+	pte_ctx_reset(f);
 	PGTABLE_KUNIT_DID(test, calls, "calls");
 	if (affected)
 		PGTABLE_KUNIT_DID(test, flushes, "invalidations for the erratum");
@@ -380,7 +382,7 @@ static void modify_prot_size_breaks_first(struct kunit *test)
 		unsigned int start = part->start, nr = part->first + part->second;
 		pte_t old, pte;
 
-		contpte_reset(f);
+		pte_ctx_reset(f);
 		for (i = 0; i < 2 * CONT_PTES; i += CONT_PTES)
 			contpte_fill(f, i, i, part->folded, CONTPTE_NOWHERE,
 				     CONTPTE_NOWHERE);
@@ -413,7 +415,7 @@ static void modify_prot_size_breaks_first(struct kunit *test)
 			}
 		}
 	}
-	contpte_reset(f);
+	pte_ctx_reset(f);
 	PGTABLE_KUNIT_DID(test, changed, "entries of another size");
 	if (missed == changed)
 		pgtable_kunit_known_issue(test, 35,

@@ -12,6 +12,8 @@
  * value returned and the TLB invalidations with the rules in the comments. Not
  * covered: all combinations of four folded blocks (contpte).
  *
+ * Begin with contpte_fold and contpte.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
  */
@@ -182,7 +184,7 @@ static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 
 			if (cont)
 				pte = contpte_mkcont(pte);
-			contpte_reset(f);
+			pte_ctx_reset(f);
 			contpte_fill(f, 0, 0, true, 0, 0);
 			pgtable_kunit_table_set(f->table, at, pte);
 
@@ -257,14 +259,14 @@ static void kernel_mm_never_converted(struct kunit *test)
 				      desc))) {
 		const struct pte_case pc = pte_case_get(&pte_arch_backend, param);
 
-		contpte_reset(f);
+		pte_ctx_reset(f);
 		contpte_fill(f, 0, 0, true, 0, CONTPTE_NOWHERE);
 		if (!contpte_step(f, pc.id, 1, pc.op->takes_range ? 2 : 1,
 				  pc.flags))
 			kunit_err(test, "%s in %s\n", desc, kernel->desc);
 		calls++;
 	}
-	contpte_reset(f);
+	pte_ctx_reset(f);
 	f->table->mm = mm;
 	PGTABLE_KUNIT_DID(test, calls, "functions");
 }

@@ -66,16 +66,6 @@ void contpte_fill(struct pte_ctx *f, int idx, unsigned int page, bool folded,
 }
 
 /**
- * contpte_reset() - start over with an empty table and an empty record
- * @f: the context
- */
-void contpte_reset(struct pte_ctx *f)
-{
-	pte_ctx_reset(f);
-	f->model.flushes = 0;
-}
-
-/**
  * contpte_empty_window() - start over with an empty window
  * @f: the context; the rest of its table is empty
  *
@@ -115,7 +105,7 @@ void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 	unsigned int block;
 
 	if (base != f->base) {
-		contpte_reset(f);
+		pte_ctx_reset(f);
 		f->base = base;
 	}
 	/* Without this check the kernel lets a call overwrite an entry. */
@@ -191,66 +181,21 @@ void contpte_model_flush(struct pte_ctx *f, int idx, int nr)
 }
 
 /**
- * contpte_model_convert() - expect that a block is folded or unfolded
+ * contpte_want_folded() - expect that a block is folded
  * @f: the context
- * @idx: an entry of the block
- * @fold: fold it
+ * @first: the first entry of the block; no entry is young or dirty
  *
- * All entries get the accessed and dirty bits of the block. This function does
+ * For entries with bits that the model does not know. This function does
  * nothing if the kernel was built without CONFIG_ARM64_CONTPTE.
  */
-void contpte_model_convert(struct pte_ctx *f, int idx, bool fold)
+void contpte_want_folded(struct pte_ctx *f, int first)
 {
-	int first = ALIGN_DOWN(idx, CONT_PTES), i;
-	pte_t *want = f->table->want + first;
-	bool young = false, dirty = false;
+	unsigned int i;
 
-	if (!CONTPTE_FOLDS)
-		return;
-	for (i = 0; i < CONT_PTES; i++) {
-		young |= pte_young(want[i]);
-		dirty |= pte_dirty(want[i]);
-	}
-	for (i = 0; i < CONT_PTES; i++) {
-		want[i] = fold ? contpte_mkcont(want[i]) :
-				 pte_mknoncont(want[i]);
-		if (young)
-			want[i] = pte_mkyoung(want[i]);
-		if (dirty)
-			want[i] = pte_mkdirty(want[i]);
-	}
-	if (pgtable_kunit_convert_flushes())
+	for (i = first; i < first + CONT_PTES; i++)
+		f->table->want[i] = contpte_mkfolded(f->table->want[i]);
+	if (CONTPTE_FOLDS && pgtable_kunit_convert_flushes())
 		contpte_model_flush(f, first, CONT_PTES);
-}
-
-/**
- * contpte_model_unfold() - expect that a block is unfolded, if it is folded
- * @f: the context
- * @idx: an entry of the block
- */
-void contpte_model_unfold(struct pte_ctx *f, int idx)
-{
-	if (pte_valid_cont(f->table->want[idx]))
-		contpte_model_convert(f, idx, false);
-}
-
-/**
- * contpte_model_unfold_partial() - expect an unfold of each folded block that a
- *	range covers in part
- * @f: the context
- * @start: first entry of the range
- * @end: the entry after its last
- */
-void contpte_model_unfold_partial(struct pte_ctx *f, int start,
-				  int end)
-{
-	int first;
-
-	for (first = ALIGN_DOWN(start, CONT_PTES); first < end;
-	     first += CONT_PTES) {
-		if (first < start || first + CONT_PTES > end)
-			contpte_model_unfold(f, max(first, start));
-	}
 }
 
 /**

@@ -188,6 +188,7 @@ struct pte_step contpte_order_step(struct contpte_order *o,
 void contpte_order_start(struct contpte_order *o)
 {
 	o->outside = 0;
+	memcpy(o->before, o->f->table->pte, sizeof(o->before));
 	contpte_bbm_start(o->bbm, o->f->table->pte, o->rec->bbml3);
 	pgtable_kunit_record_start(o->rec);
 }
@@ -332,6 +333,26 @@ bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
 			  o->rec->reads, o->rec->writes, reads, writes);
 }
 
+/*
+ * Whether the recorder has seen at least one write for each entry that the call
+ * changed. If not, the code under test is not the recorded copy, or it writes
+ * in a way that the recorder does not see. Then the other checks prove nothing.
+ */
+static bool order_recorded(struct contpte_order *o, bool report,
+			   const char *desc)
+{
+	unsigned int i, changed = 0;
+
+	for (i = 0; i < CONTPTE_WINDOW; i++)
+		changed += !pte_same(o->before[i],
+				     pgtable_kunit_raw_get(contpte_ptep(o->f, i)));
+	if (o->rec->writes >= changed)
+		return true;
+	return order_fail(o, report, desc,
+			  "changes %u entries, but only %u writes were recorded",
+			  changed, o->rec->writes);
+}
+
 /**
  * contpte_order_ok() - for the back end: compare the record with the model
  * @c: the context
@@ -370,7 +391,8 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
 		writes = 0;
 		reads = m->entry[step->idx].cont ? CONT_PTES + 2 : 1;
 	}
-	return contpte_order_obeys(o, report, desc) &&
+	return order_recorded(o, report, desc) &&
+	       contpte_order_obeys(o, report, desc) &&
 	       order_flushes(o, report, desc) &&
 	       contpte_order_accesses(o, reads, writes, report, desc);
 }

@@ -43,6 +43,7 @@ struct contpte_order_call {
  * @f: the table and its folio; the window is at the start of the table
  * @rec: the recorder of the table's entries
  * @bbm: the checker that the recorder feeds
+ * @before: the entries of the window before the call
  * @outside: steps on entries outside of the window
  * @hardware: called before each step, to set bits as hardware does; or NULL
  * @data: for @hardware
@@ -51,6 +52,7 @@ struct contpte_order {
 	struct pte_ctx *f;
 	struct pgtable_kunit_record *rec;
 	struct contpte_bbm *bbm;
+	pte_t before[CONTPTE_WINDOW];
 	unsigned int outside;
 	void (*hardware)(struct contpte_order *o, int idx);
 	void *data;

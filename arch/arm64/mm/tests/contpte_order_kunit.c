@@ -19,6 +19,8 @@
  * Not covered: the instructions of an invalidation, the barriers between CPUs,
  * bits that hardware sets meanwhile (contpte_hw).
  *
+ * Begin with contpte_fold. Read contpte_bbm before this suite.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_order'
  */
@@ -107,7 +109,7 @@ static void set_ptes_of_new_entries(struct kunit *test)
 		if (nr == 1 || call.mask > CONTPTE_ORDER_ALL / 3)
 			continue;
 		contpte_order_bbml3(o, call.bbml3);
-		contpte_reset(o->f);
+		pte_ctx_reset(o->f);
 		if (!contpte_set(o->f, call.start, nr,
 				 contpte_entry(call.start + off), 0) ||
 		    !contpte_order_accesses(o, 0, nr, true, "set_ptes"))
@@ -138,7 +140,7 @@ static void set_pte_at_folds(struct kunit *test)
 
 	for (side = 0; side < PGTABLE_KUNIT_BBM_SIDES; side++) {
 		contpte_order_bbml3(o, side);
-		contpte_reset(o->f);
+		pte_ctx_reset(o->f);
 		for (i = 0; i < CONTPTE_WINDOW; i++) {
 			int first = ALIGN_DOWN(i, CONT_PTES);
 			bool last = i == first + CONT_PTES - 1;
@@ -304,7 +306,7 @@ static bool access_check(struct contpte_order *o,
 	unsigned int writes;
 	int i;
 
-	contpte_reset(o->f);
+	pte_ctx_reset(o->f);
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		struct pte_model_entry e = contpte_entry(i);
 
@@ -370,7 +372,7 @@ static void pmdp_set_access_flags_flushes(struct kunit *test)
 	pmd_t huge = pmd_mkhuge(pte_pmd(contpte_pte(o->f, 0)));
 	int changed;
 
-	contpte_reset(o->f);
+	pte_ctx_reset(o->f);
 	pgtable_kunit_table_set(o->f->table, 0, pmd_pte(huge));
 	contpte_order_start(o);
 	changed = recorded_pmdp_set_access_flags(&o->f->vma, contpte_addr(o->f, 0),

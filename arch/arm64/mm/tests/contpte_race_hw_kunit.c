@@ -17,6 +17,8 @@
  * covered: translations that a TLB may still hold, and whether a real MMU
  * behaves like the thread.
  *
+ * Begin with contpte_fold. Read contpte_hw before this suite.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race_hw'
  */
@@ -97,124 +99,97 @@ static int race_hw_thread(void *data)
 /**
  * struct race_hw_op - a function that is called while hardware sets bits
  * @desc: its name, and the situation
- * @run: calls the function and returns its value, or none if it has no value
+ * @op: the function
+ * @flags: its flags
  * @folded: the block is folded before
- * @hole: the last entry is none before the call
- * @start: @run clears or write-protects entries from here on
- * @nr: @run clears or write-protects this many entries
- * @wrprotect: @run write-protects the entries
- * @returns: @run clears the entries, and returns the bits that they had
- * @old: @run makes entries old on purpose
- * @young: @run makes the middle entry young, or all entries if they are folded
+ * @start: the first entry of its range
+ * @nr: the number of entries; a function for one entry is called for each
  */
 struct race_hw_op {
 	const char *desc;
-	pte_t (*run)(struct pte_ctx *f, const struct race_hw_op *op);
+	enum pte_op_id op;
+	unsigned int flags;
 	bool folded;
-	bool hole;
 	unsigned int start;
 	unsigned int nr;
-	bool wrprotect;
-	bool returns;
-	bool old;
-	bool young;
 };
-
-static pte_t op_wrprotect(struct pte_ctx *f, const struct race_hw_op *op)
-{
-	wrprotect_ptes(f->table->mm, contpte_addr(f, op->start),
-		       contpte_ptep(f, op->start), op->nr);
-	return __pte(0);
-}
-
-static pte_t op_get_and_clear(struct pte_ctx *f,
-			      const struct race_hw_op *op)
-{
-	return get_and_clear_full_ptes(f->table->mm, contpte_addr(f, op->start),
-				       contpte_ptep(f, op->start), op->nr, 0);
-}
-
-static pte_t op_access_flags(struct pte_ctx *f,
-			     const struct race_hw_op *op)
-{
-	unsigned int i = CONT_PTES / 2;
-
-	ptep_set_access_flags(&f->vma, contpte_addr(f, i), contpte_ptep(f, i),
-			      pte_mkyoung(contpte_pte(f, i)), 0);
-	return __pte(0);
-}
-
-static pte_t op_clear_young(struct pte_ctx *f,
-			    const struct race_hw_op *op)
-{
-	unsigned int i;
-
-	for (i = 0; i < CONT_PTES; i++)
-		ptep_test_and_clear_young(&f->vma, contpte_addr(f, i),
-					  contpte_ptep(f, i));
-	return __pte(0);
-}
-
-static pte_t op_madvise_old(struct pte_ctx *f,
-			    const struct race_hw_op *op)
-{
-	clear_young_dirty_ptes(&f->vma, contpte_addr(f, 0), contpte_ptep(f, 0),
-			       CONT_PTES, CYDP_CLEAR_YOUNG);
-	return __pte(0);
-}
-
-/* The last entry of a block completes the block, which is then folded. */
-static pte_t op_fold(struct pte_ctx *f, const struct race_hw_op *op)
-{
-	unsigned int i = CONT_PTES - 1;
-
-	set_pte_at(f->table->mm, contpte_addr(f, i), contpte_ptep(f, i),
-		   contpte_pte(f, i));
-	return __pte(0);
-}
 
 static const struct race_hw_op race_hw_ops[] = {
-	{ "wrprotect_ptes, folded", op_wrprotect, .folded = true,
-	  .nr = CONT_PTES, .wrprotect = true },
-	{ "wrprotect_ptes, not folded", op_wrprotect,
-	  .nr = CONT_PTES, .wrprotect = true },
-	{ "wrprotect_ptes, part of a folded block", op_wrprotect,
-	  .folded = true, .start = 1, .nr = CONT_PTES / 2, .wrprotect = true },
-	{ "wrprotect_ptes, one of a folded block", op_wrprotect,
-	  .folded = true, .start = 1, .nr = 1, .wrprotect = true },
-	{ "get_and_clear_full_ptes, folded", op_get_and_clear, .folded = true,
-	  .nr = CONT_PTES, .returns = true },
-	{ "get_and_clear_full_ptes, part of a folded block", op_get_and_clear,
-	  .folded = true, .start = 1, .nr = CONT_PTES / 2, .returns = true },
-	{ "get_and_clear_full_ptes, not folded", op_get_and_clear,
-	  .nr = CONT_PTES, .returns = true },
-	{ "ptep_set_access_flags, folded", op_access_flags, .folded = true,
-	  .young = true },
-	{ "ptep_set_access_flags, not folded", op_access_flags, .young = true },
-	{ "ptep_test_and_clear_young, folded", op_clear_young, .folded = true,
-	  .old = true },
-	{ "clear_young_dirty_ptes, folded", op_madvise_old, .folded = true,
-	  .old = true },
-	{ "set_pte_at, fold", op_fold, .hole = true },
+	{ "wrprotect_ptes, folded", PTE_OP_WRPROTECT_PTES, 0, true, 0, CONT_PTES },
+	{ "wrprotect_ptes, not folded", PTE_OP_WRPROTECT_PTES, 0, false, 0,
+	  CONT_PTES },
+	{ "wrprotect_ptes, part of a folded block", PTE_OP_WRPROTECT_PTES, 0, true,
+	  1, CONT_PTES / 2 },
+	{ "wrprotect_ptes, one of a folded block", PTE_OP_WRPROTECT_PTES, 0, true,
+	  1, 1 },
+	{ "get_and_clear_full_ptes, folded", PTE_OP_GET_AND_CLEAR_FULL, 0, true, 0,
+	  CONT_PTES },
+	{ "get_and_clear_full_ptes, part of a folded block",
+	  PTE_OP_GET_AND_CLEAR_FULL, 0, true, 1, CONT_PTES / 2 },
+	{ "get_and_clear_full_ptes, not folded", PTE_OP_GET_AND_CLEAR_FULL, 0,
+	  false, 0, CONT_PTES },
+	{ "ptep_set_access_flags, folded", PTE_OP_ACCESS_FLAGS, PTE_STEP_YOUNG,
+	  true, CONT_PTES / 2, 1 },
+	{ "ptep_set_access_flags, not folded", PTE_OP_ACCESS_FLAGS, PTE_STEP_YOUNG,
+	  false, CONT_PTES / 2, 1 },
+	{ "ptep_test_and_clear_young, folded", PTE_OP_TEST_YOUNG, 0, true, 0,
+	  CONT_PTES },
+	{ "clear_young_dirty_ptes, folded", PTE_OP_CLEAR_YOUNG_DIRTY,
+	  PTE_STEP_YOUNG, true, 0, CONT_PTES },
+	/* The last entry completes the block, which is then folded. */
+	{ "set_pte_at, fold", PTE_OP_SET_PTE_AT, 0, false, CONT_PTES - 1, 1 },
 };
+
+static const struct pte_op *race_hw_row(const struct race_hw_op *op)
+{
+	return &pte_arch_backend.ops[op->op];
+}
+
+/*
+ * Call the function in the table and in the model, and compare them if there is
+ * no hardware.
+ */
+static bool race_hw_call(struct pte_ctx *f, const struct race_hw_op *op, bool alone)
+{
+	unsigned int nr = race_hw_row(op)->takes_range ? op->nr : 1;
+	struct pte_step step = {
+		.op = op->op, .flags = op->flags, .nr = nr,
+		.entry = contpte_entry(op->start),
+	};
+	bool ok = true;
+
+	for (step.idx = op->start; step.idx < op->start + op->nr; step.idx += nr) {
+		if (alone)
+			ok &= pte_op_run(f, &step, true);
+		else
+			pte_op_make(f, &step);
+	}
+	return ok;
+}
 
 KUNIT_ARRAY_PARAM_DESC(race_hw_op, race_hw_ops, desc);
 
 /*
  * Begin the next round with old and clean entries, which hardware can change.
+ * The entry that a function sets is none before.
  */
 static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 {
 	struct pte_ctx *f = hw->f;
+	struct pte_model_entry e;
 	unsigned int i;
 
 	race_clear(f);
-	for (i = 0; i < CONT_PTES - op->hole; i++) {
-		pte_t pte = contpte_pte(f, i);
-
-		pgtable_kunit_raw_set(f->table->mm, contpte_addr(f, i),
-				      contpte_ptep(f, i),
-				      op->folded ? contpte_mkcont(pte) : pte);
+	for (i = 0; i < CONT_PTES; i++) {
+		e = contpte_entry(i);
+		e.cont = op->folded && CONTPTE_FOLDS;
+		if (op->op == PTE_OP_SET_PTE_AT && i == op->start)
+			e = (struct pte_model_entry){};
+		f->model.entry[i] = e;
+		if (e.kind)
+			pgtable_kunit_raw_set(f->table->mm, contpte_addr(f, i),
+					      contpte_ptep(f, i),
+					      f->format->encode(f, &e));
 	}
 	/* Write the entries first, then the round: see race_hw_access(). */
 	smp_store_release(&hw->round, hw->round + 1);
@@ -227,14 +202,20 @@ struct race_hw_seen {
 	unsigned long dirty;
 };
 
+/* An entry without the bits that hardware and a fold change. */
+static pte_t race_hw_plain(pte_t pte)
+{
+	return pte_none(pte) ? pte : pte_mkold(pte_mkclean(pte_mknoncont(pte)));
+}
+
 /*
  * Whether no bit that hardware has set is lost, and each entry is otherwise as
- * @op leaves it.
+ * in the model.
  */
 static bool race_hw_check(struct kunit *test, struct race_hw *hw,
-			  const struct race_hw_op *op, pte_t returned,
-			  struct race_hw_seen *seen)
+			  const struct race_hw_op *op, struct race_hw_seen *seen)
 {
+	bool old = race_hw_row(op)->does == PTE_OP_AGES;
 	struct pte_ctx *f = hw->f;
 	unsigned int i;
 
@@ -246,30 +227,22 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 		bool young = smp_load_acquire(&hw->young[i]) == hw->round;
 		/* Read this record before the entry too. */
 		bool dirty = smp_load_acquire(&hw->dirty[i]) == hw->round;
-		bool inside = i >= op->start && i < op->start + op->nr;
 		pte_t got = pgtable_kunit_raw_get(contpte_ptep(f, i));
-		pte_t has = inside && op->returns ? returned : got;
-		pte_t want = contpte_pte(f, i), plain;
+		pte_t want = f->format->encode(f, &f->model.entry[i]);
+		pte_t has = pte_none(want) ? f->got : got;
 		const char *fault = NULL;
 
-		if (inside && op->wrprotect)
-			want = pte_wrprotect(want);
-		if (inside && op->returns)
-			want = __pte(0);
-		plain = pte_none(got) ? got :
-			pte_mkold(pte_mkclean(pte_mknoncont(got)));
-
-		if (!pte_same(plain, want))
+		if (!pte_same(race_hw_plain(got), race_hw_plain(want)))
 			fault = "has changed";
 		else if (dirty && !pte_dirty(has))
 			fault = "has lost its dirty bit";
-		else if (young && !op->old && !pte_young(has))
+		else if (young && !old && !pte_young(has))
 			fault = "has lost its accessed bit";
 		if (fault) {
 			KUNIT_FAIL(test,
 				   "%s: entry %u of %u %s: %016llx, returned %016llx, in round %u",
 				   op->desc, i, CONT_PTES, fault, pte_val(got),
-				   pte_val(returned), hw->round);
+				   pte_val(f->got), hw->round);
 			return false;
 		}
 		seen->young += young;
@@ -280,35 +253,19 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * Make one call without hardware, after which the block must match a model
- * exactly. After calls with hardware, the case compares only the bits that
- * hardware cannot change.
+ * Make one call without hardware, after which the table and the invalidations
+ * must match the model exactly. After calls with hardware, the case compares
+ * only the bits that hardware cannot change.
  */
 static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 				const struct race_hw_op *op)
 {
 	struct pte_ctx *f = hw->f;
-	unsigned int i, last = CONT_PTES - 1;
-	pte_t *want = f->table->want;
 
 	race_hw_fill(hw, op);
-	op->run(f, op);
-
-	for (i = 0; i < CONT_PTES; i++) {
-		pte_t pte = contpte_pte(f, i);
-
-		want[i] = op->folded ? contpte_mkcont(pte) : pte;
-		if (op->young && (op->folded || i == CONT_PTES / 2))
-			want[i] = pte_mkyoung(want[i]);
-	}
-	if (op->nr)
-		contpte_model_unfold_partial(f, op->start, op->start + op->nr);
-	for (i = op->start; i < op->start + op->nr; i++)
-		want[i] = op->returns ? __pte(0) : pte_wrprotect(want[i]);
-	if (op->hole)
-		contpte_model_convert(f, last, true);
-	pgtable_kunit_table_check(f->table, "%s: without the hardware",
-				  op->desc);
+	f->tlb->nr = 0;
+	if (!race_hw_call(f, op, true))
+		kunit_err(test, "%s: without the hardware\n", op->desc);
 }
 
 /*
@@ -341,13 +298,11 @@ static void range_op_races_hw(struct kunit *test)
 	start = jiffies;
 	while (ok && pgtable_kunit_race_on(start, RACE_JIFFIES(10),
 					   seen.young && seen.dirty)) {
-		pte_t returned;
-
 		race_hw_fill(hw, op);
 		for (i = seen.rounds % 61; i; i--)
 			cpu_relax();
-		returned = op->run(f, op);
-		ok = race_hw_check(test, hw, op, returned, &seen);
+		race_hw_call(f, op, false);
+		ok = race_hw_check(test, hw, op, &seen);
 		cond_resched();
 	}
 	kthread_stop(task);
@@ -444,7 +399,6 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 
 	for (n = 0; n < 2 * ARRAY_SIZE(waits); n++) {
 		unsigned int wait = waits[n / 2];
-		pte_t returned;
 
 		race_hw_fill(hw, op);
 		step.hit = false;
@@ -452,11 +406,11 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 		step.first = n % 2 ? min(op->start + wait, CONT_PTES - 1) : 0;
 		step.nr = n % 2 ? 1 : CONT_PTES;
 		WRITE_ONCE(step.task, current);
-		returned = op->run(hw->f, op);
+		race_hw_call(hw->f, op, false);
 		WRITE_ONCE(step.task, NULL);
 		if (!step.hit)
 			break;
-		*ok = race_hw_check(test, hw, op, returned, seen);
+		*ok = race_hw_check(test, hw, op, seen);
 		if (!*ok) {
 			kunit_info(test, "the hardware was before %pS, time %u\n",
 				   (void *)addr, wait + 1);
@@ -494,7 +448,7 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 	hw->f = test->priv;
 
 	for (n = -1; n < (int)ARRAY_SIZE(step_symbols) && ok; n++) {
-		unsigned long addr = n < 0 ? (unsigned long)op->run : 0;
+		unsigned long addr = n < 0 ? (unsigned long)race_hw_row(op)->call : 0;
 		unsigned long off, size = 0;
 		struct kprobe find = {
 			.symbol_name = n < 0 ? NULL : step_symbols[n],

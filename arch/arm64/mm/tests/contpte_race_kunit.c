@@ -13,6 +13,8 @@
  * then be higher. All cases need two CPUs, and use more CPUs if there are any.
  * Not covered: the hardware (contpte_race_hw), stale TLB entries.
  *
+ * Begin with contpte_fold. Read contpte_read before this suite.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race'
  */

@@ -11,6 +11,8 @@
  * functions, and compares the results with the entries. Not covered: ageing and
  * access flags, blocks that other CPUs change (contpte_race).
  *
+ * Begin with contpte_fold and contpte.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
  */

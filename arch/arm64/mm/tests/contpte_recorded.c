@@ -9,7 +9,7 @@
  * private, and not only contpte.c.
  *
  * Two headers are made from the tree when this file is built (see the
- * Makefile). One header renames each function that contpte.c exports, so that
+ * Makefile). One header renames each global function of contpte.c, so that
  * the kernel's own functions stay unchanged. The other header contains
  * __ptep_set_access_flags(), the only primitive that is not inline.
  */

@@ -12,6 +12,9 @@
  * Not covered: fork, migration, reclaim, userfaultfd, threads that run in the
  * address space meanwhile.
  *
+ * Begin with contpte_fold. This suite uses none of the tables of the other
+ * suites.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
  */
@@ -24,18 +27,18 @@
 
 #include "contpte.h"
 
-/* The model of a page. */
-struct vma_page {
-	bool mapped;
-	bool write;
-	bool folded;
-	bool may_fold;		/* all of the block folded, or none */
-};
-
+/**
+ * struct vma_fixture - four blocks of memory
+ * @test: the test
+ * @addr: their address, aligned to a block
+ * @model: their entries
+ * @may_fold: a mask of blocks that may be folded, although the model says no
+ */
 struct vma_fixture {
 	struct kunit *test;
-	unsigned long addr;		/* aligned to a block */
-	struct vma_page page[CONTPTE_WINDOW];
+	unsigned long addr;
+	struct pte_model model;
+	unsigned long may_fold;
 };
 
 static unsigned long vma_addr(struct vma_fixture *f, unsigned int page)
@@ -78,7 +81,8 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 	vaf.va = &args;
 
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
-		const struct vma_page *page = &f->page[i];
+		const struct pte_model_entry *e = &f->model.entry[i];
+		bool mapped = e->kind == MODEL_VALID;
 		unsigned int data = 0;
 		pte_t pte = __pte(0), *ptep;
 		spinlock_t *ptl;	/* of the table */
@@ -92,20 +96,19 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 		}
 		mmap_read_unlock(mm);
 
-		folded = page->folded;
-		if (page->may_fold)
+		folded = e->cont;
+		if (f->may_fold & BIT(i / CONT_PTES))
 			folded = i % CONT_PTES ? cont : pte_cont(pte);
 		cont = folded;
-		if (pte_valid(pte) != page->mapped ||
-		    (page->mapped && (pte_cont(pte) != folded ||
-				      pte_write(pte) != page->write))) {
+		if (pte_valid(pte) != mapped ||
+		    (mapped && (pte_cont(pte) != folded ||
+				pte_write(pte) != e->write))) {
 			KUNIT_FAIL(f->test,
 				   "%pV: page %u is %016llx, expected valid %d, writable %d, contiguous %d",
-				   &vaf, i, pte_val(pte), page->mapped,
-				   page->write, folded);
+				   &vaf, i, pte_val(pte), mapped, e->write, folded);
 			break;
 		}
-		if (page->mapped &&
+		if (mapped &&
 		    (get_user(data, (unsigned int __user *)vma_addr(f, i)) ||
 		     data != ~i)) {
 			KUNIT_FAIL(f->test, "%pV: page %u contains %x, expected %x",
@@ -135,41 +138,24 @@ static void vma_populate(struct vma_fixture *f)
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
 	f->addr = ALIGN(addr + 1, CONT_PTE_SIZE);
 
+	f->model.folds = CONTPTE_FOLDS;
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		KUNIT_ASSERT_EQ(test, 0, vma_write(f, i));
-		f->page[i] = (struct vma_page){
-			.mapped = true, .write = true,
-			.folded = CONTPTE_FOLDS,
-		};
+		f->model.entry[i] = contpte_entry(i);
+		f->model.entry[i].cont = CONTPTE_FOLDS;
 	}
 	vma_check(f, "populated");
 }
 
-/* The model: if only some pages of a block change, the block is unfolded. */
-static void vma_model_unfold_partial(struct vma_fixture *f, unsigned int start,
-				     unsigned int end)
+/* The kernel calls @op for the entries from @start to @end. */
+static void vma_model(struct vma_fixture *f, enum pte_op_id op,
+		      unsigned int start, unsigned int end, unsigned int flags)
 {
-	unsigned int block, i;
+	const struct pte_step step = {
+		.op = op, .flags = flags, .idx = start, .nr = end - start,
+	};
 
-	for (block = 0; block < CONTPTE_WINDOW; block += CONT_PTES) {
-		unsigned int from = max(block, start);
-		unsigned int to = min(block + CONT_PTES, end);
-
-		if (from >= to || to - from == CONT_PTES)
-			continue;
-		for (i = block; i < block + CONT_PTES; i++)
-			f->page[i].folded = false;
-	}
-}
-
-static void vma_model_unmap(struct vma_fixture *f, unsigned int start,
-			    unsigned int end)
-{
-	unsigned int i;
-
-	vma_model_unfold_partial(f, start, end);
-	for (i = start; i < end; i++)
-		f->page[i] = (struct vma_page){};
+	pte_model_step(&f->model, &step);
 }
 
 /* Parts of the window to which a system call is applied. */
@@ -207,7 +193,7 @@ static void munmap_part(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(vma_addr(f, part->start),
 					   (part->end - part->start) * PAGE_SIZE));
-	vma_model_unmap(f, part->start, part->end);
+	vma_model(f, PTE_OP_CLEAR_FULL, part->start, part->end, 0);
 	vma_check(f, "munmap of %s", part->desc);
 }
 
@@ -219,7 +205,7 @@ static void madvise_dontneed_part(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(madvise, vma_addr(f, part->start),
 						       (part->end - part->start) * PAGE_SIZE,
 						       MADV_DONTNEED));
-	vma_model_unmap(f, part->start, part->end);
+	vma_model(f, PTE_OP_CLEAR_FULL, part->start, part->end, 0);
 	vma_check(f, "MADV_DONTNEED of %s", part->desc);
 }
 
@@ -236,21 +222,19 @@ static void mprotect_part(struct kunit *test)
 {
 	const struct vma_part *part = test->param_value;
 	struct vma_fixture *f = test->priv;
-	unsigned int i, block, refused = 0;
+	unsigned int i, refused = 0;
 
 	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, part->start),
 						       (part->end - part->start) * PAGE_SIZE,
 						       PROT_READ));
-	vma_model_unfold_partial(f, part->start, part->end);
-	for (i = part->start; i < part->end; i++)
-		f->page[i].write = false;
+	vma_model(f, PTE_OP_MODIFY_PROT, part->start, part->end, 0);
 	vma_check(f, "mprotect of %s", part->desc);
 
 	/* Read-only entries must not be writable. */
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		bool written = !vma_write(f, i);
 
-		KUNIT_EXPECT_EQ_MSG(test, written, f->page[i].write,
+		KUNIT_EXPECT_EQ_MSG(test, written, f->model.entry[i].write,
 				    "write to page %u, %s read-only", i,
 				    part->desc);
 		refused += !written;
@@ -261,13 +245,11 @@ static void mprotect_part(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, part->start),
 						       (part->end - part->start) * PAGE_SIZE,
 						       PROT_READ | PROT_WRITE));
-	for (i = 0; i < CONTPTE_WINDOW; i++) {
-		block = ALIGN_DOWN(i, CONT_PTES);
-		f->page[i].write = true;
-		f->page[i].may_fold = CONTPTE_FOLDS && !f->page[i].folded &&
-				      block + CONT_PTES > part->start &&
-				      block < part->end;
+	for (i = part->start; i < part->end; i++) {
+		if (CONTPTE_FOLDS && !f->model.entry[i].cont)
+			f->may_fold |= BIT(i / CONT_PTES);
 	}
+	vma_model(f, PTE_OP_MODIFY_PROT, part->start, part->end, PTE_STEP_WRITE);
 	vma_check(f, "%s writable again", part->desc);
 	for (i = 0; i < CONTPTE_WINDOW; i++)
 		KUNIT_EXPECT_EQ_MSG(test, 0, vma_write(f, i),
@@ -292,18 +274,13 @@ static void mprotect_halves_then_whole(struct kunit *test)
 						       CONT_PTE_SIZE / 2, PROT_READ));
 	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, first),
 						       CONT_PTE_SIZE / 2, PROT_READ));
-	for (i = first; i < first + CONT_PTES; i++) {
-		f->page[i].write = false;
-		f->page[i].folded = false;
-	}
+	vma_model(f, PTE_OP_MODIFY_PROT, middle, first + CONT_PTES, 0);
+	vma_model(f, PTE_OP_MODIFY_PROT, first, middle, 0);
 	vma_check(f, "two halves read-only");
 
 	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, first),
 						       CONT_PTE_SIZE, PROT_READ | PROT_WRITE));
-	for (i = first; i < first + CONT_PTES; i++) {
-		f->page[i].write = true;
-		f->page[i].folded = CONTPTE_FOLDS;
-	}
+	vma_model(f, PTE_OP_MODIFY_PROT, first, first + CONT_PTES, PTE_STEP_WRITE);
 	vma_check(f, "one block writable");
 	for (i = first; i < first + CONT_PTES; i++)
 		KUNIT_EXPECT_EQ_MSG(test, 0, vma_write(f, i), "write to page %u", i);
@@ -338,7 +315,7 @@ static void madvise_splits_vma_in_block(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0,
 				pgtable_kunit_syscall(madvise, f->addr,
 						      split * PAGE_SIZE, MADV_DONTNEED));
-		vma_model_unmap(f, 0, split);
+		vma_model(f, PTE_OP_CLEAR_FULL, 0, split, 0);
 		vma_check(f, "VMA up to page %u gone", split);
 	}
 }

@@ -21,6 +21,8 @@
  *
  * Not covered: calls that the contracts forbid, other CPUs, real address
  * spaces, the order of writes and invalidations within a call.
+ *
+ * Begin with contpte_fold and contpte.
  */
 
 #include <kunit/test.h>

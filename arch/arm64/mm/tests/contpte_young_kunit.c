@@ -12,6 +12,8 @@
  * whole table, the returned value and the TLB invalidations with a model. Not
  * covered: the secondary MMUs of the *_notify forms, and PMDs.
  *
+ * Begin with contpte_fold and contpte.
+ *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
  */
@@ -122,7 +124,7 @@ static void young_op_beside_nonpresent(struct kunit *test)
 		pte_t *want = f->table->want;
 		bool folds, wide;
 
-		contpte_reset(f);
+		pte_ctx_reset(f);
 		folds = contpte_set_none(f);
 		for (i = 0; i < CONT_PTES; i++) {
 			pte_t pte = pte_mkdirty(pte_mkyoung(want[i]));

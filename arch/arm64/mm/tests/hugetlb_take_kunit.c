@@ -10,7 +10,9 @@
  * dirty bits mean something else.
  *
  * The fixture is the same as in hugetlb_entry. In one case hardware accesses the
- * page during the call, before each step of the function.
+ * page during the call, before each step of the function. Not covered: functions
+ * that write entries (hugetlb_entry), sequences of calls (hugetlb_walk), several
+ * CPUs at once.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add CONFIG_HUGETLBFS=y 'hugetlb_*'

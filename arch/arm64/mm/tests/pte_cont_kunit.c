@@ -19,7 +19,7 @@
 #include <linux/log2.h>
 #include <linux/sizes.h>
 
-#include "pgtable_kunit.h"
+#include "pte_run.h"
 
 /*
  * The first part of a range ends at the end of its block, or at the end of the
@@ -165,70 +165,27 @@ static void pte_batch_hint_to_block_end(struct kunit *test)
 }
 
 /* Functions that a caller may use for an entry that is not valid. */
-struct nonvalid_op {
-	const char *desc;
-	pte_t (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep);
-	bool clears;
-	bool returns;		/* the entry */
-};
-
-static pte_t op_get(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+static bool nonvalid_wanted(const struct pte_case *pc)
 {
-	return ptep_get(ptep);
+	return pc->id != PTE_OP_HINT && pc->op->finds != PTE_OP_FINDS_NOTHING &&
+	       !pc->op->missing &&
+	       (pc->op->does == PTE_OP_READS || pc->op->does == PTE_OP_CLEARS ||
+		(pc->id == PTE_OP_SET_PTE_AT && !pc->flags));
 }
 
-static pte_t op_get_lockless(struct mm_struct *mm, unsigned long addr,
-			     pte_t *ptep)
+static PGTABLE_KUNIT_GEN_PARAMS(nonvalid_op)
 {
-	return ptep_get_lockless(ptep);
+	return pte_case_next(&pte_arch_backend, prev, nonvalid_wanted, desc);
 }
 
-static pte_t op_pte_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+/* The only entry that a function sets is none. */
+static pte_t nonvalid_encode(const struct pte_ctx *c,
+			     const struct pte_model_entry *e)
 {
-	pte_t old = pgtable_kunit_raw_get(ptep);
-
-	pte_clear(mm, addr, ptep);
-	pgtable_kunit_uncount(mm, addr, ptep, old);
 	return __pte(0);
 }
 
-static pte_t op_get_and_clear(struct mm_struct *mm, unsigned long addr,
-			      pte_t *ptep)
-{
-	return ptep_get_and_clear(mm, addr, ptep);
-}
-
-static pte_t op_set_none(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
-{
-	set_pte_at(mm, addr, ptep, __pte(0));
-	return __pte(0);
-}
-
-static pte_t op_clear_full(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
-{
-	clear_full_ptes(mm, addr, ptep, 1, 0);
-	return __pte(0);
-}
-
-static pte_t op_get_and_clear_full(struct mm_struct *mm, unsigned long addr,
-				   pte_t *ptep)
-{
-	return get_and_clear_full_ptes(mm, addr, ptep, 1, 1);
-}
-
-static const struct nonvalid_op nonvalid_ops[] = {
-	{ "ptep_get", op_get, .returns = true },
-	{ "ptep_get_lockless", op_get_lockless, .returns = true },
-	{ "pte_clear", op_pte_clear, .clears = true },
-	{ "ptep_get_and_clear", op_get_and_clear, .clears = true,
-	  .returns = true },
-	{ "set_pte_at", op_set_none, .clears = true },
-	{ "clear_full_ptes", op_clear_full, .clears = true },
-	{ "get_and_clear_full_ptes", op_get_and_clear_full, .clears = true,
-	  .returns = true },
-};
-
-KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
+static const struct pte_format nonvalid_format = { .encode = nonvalid_encode };
 
 /*
  * An entry that is not valid and has bit 52 is not a part of a block. A
@@ -239,41 +196,44 @@ KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)
 {
-	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
-	struct folio *folio = pgtable_kunit_folio_alloc(test, ilog2(CONT_PTES));
-	const struct nonvalid_op *op = test->param_value;
-	unsigned int kind, idx, i;
+	const struct pte_case pc = pte_case_get(&pte_arch_backend,
+						test->param_value);
+	struct pte_ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct pte_step step = { .op = pc.id, .flags = pc.flags, .nr = 1 };
+	unsigned int kind, i;
 
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	pte_ctx_init(c, test, &nonvalid_format, ilog2(CONT_PTES));
 	for (kind = 0; kind < 2; kind++) {
-		for (idx = 0; idx < CONT_PTES; idx++) {
-			pte_t pte, got;
+		for (step.idx = 0; step.idx < CONT_PTES; step.idx++) {
+			struct pte_model_entry *e = &c->model.entry[step.idx];
+			pte_t *want = c->table->want + step.idx;
 
-			pgtable_kunit_table_reset(table);
+			pte_ctx_reset(c);
 			for (i = 0; i < CONT_PTES; i++) {
-				pte = pfn_pte(folio_pfn(folio) + i,
-					      vm_get_page_prot(VM_READ));
-				if (i == idx && kind)
+				pte_t pte = pfn_pte(c->pfn + i,
+						    vm_get_page_prot(VM_READ));
+
+				if (i == step.idx && kind)
 					pte = pte_modify(pte, vm_get_page_prot(VM_NONE));
-				else if (i == idx)
+				else if (i == step.idx)
 					pte = swp_entry_to_pte(swp_entry(1, i));
 				else
 					pte = i % 2 ? pte_mkold(pte) : pte;
-				if (i == idx)
+				if (i == step.idx)
 					pte = set_pte_bit(pte, __pgprot(PTE_CONT));
-				pgtable_kunit_table_set(table, i, pte);
+				pgtable_kunit_table_set(c->table, i, pte);
 			}
-			got = op->run(table->mm,
-				      pgtable_kunit_table_addr(table, idx),
-				      table->pte + idx);
-			if (op->returns)
-				KUNIT_EXPECT_EQ_MSG(test, pte_val(got),
-						    pte_val(table->want[idx]),
-						    "%s of entry %u", op->desc,
-						    idx);
-			if (op->clears)
-				table->want[idx] = __pte(0);
-			if (!pgtable_kunit_table_check(table, "%s of entry %u, %s with bit 52",
-						       op->desc, idx,
+			e->kind = kind ? MODEL_PROTNONE : MODEL_SWAP;
+			pte_op_make(c, &step);
+			if (c->model.returns == MODEL_RETURNS_ENTRY)
+				KUNIT_EXPECT_EQ_MSG(test, pte_val(c->got),
+						    pte_val(*want), "%s of entry %u",
+						    pc.desc, step.idx);
+			if (e->kind == MODEL_NONE)
+				*want = __pte(0);
+			if (!pgtable_kunit_table_check(c->table, "%s of entry %u, %s with bit 52",
+						       pc.desc, step.idx,
 						       kind ? "PROT_NONE" : "swap"))
 				return;
 		}

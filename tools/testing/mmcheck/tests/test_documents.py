@@ -15,6 +15,29 @@ def test_suites_stay_readable() -> None:
         assert len(path.read_text().splitlines()) < 600, path
 
 
+def head(path: Path) -> str:
+    """The first comment of a suite, as one line."""
+    return " ".join(re.sub(r"(?m)^ \*", "", path.read_text().partition("*/")[0]).split())
+
+
+def test_heads_of_suites_say_what_is_not_covered() -> None:
+    for path in files("_kunit.c"):
+        assert re.search(r"(?i)not covered", head(path)), path
+
+
+def test_heads_of_contpte_suites_say_where_to_begin() -> None:
+    suites_of_blocks = [path for path in files("_kunit.c") if path.name.startswith("contpte_")]
+    assert len(suites_of_blocks) > 10
+    for path in suites_of_blocks:
+        found = re.search(r"Begin with (this suite|contpte_fold)\b", head(path))
+        assert found and (found[1] == "this suite") == (path.name == "contpte_fold_kunit.c"), path
+
+
+def test_comments_name_bugs_by_commit() -> None:
+    for path in [*files(".c"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]:
+        assert not re.search(r"\[bug \w+\]", path.read_text()), path
+
+
 def test_paths_in_the_readme_exist() -> None:
     readme = re.sub(r"(?ms)^```.*?^```", "", (PROJECT / "README.md").read_text())
     named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`", readme)) | set(re.findall(r"\]\(([\w./]+)\)", readme))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A file with several variants of a function: it compiles, and a number chooses the variant."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -168,6 +169,59 @@ def test_a_function_is_cut_out_of_merged_text(tmp_path: Path) -> None:
     assert done.stdout.endswith("\n}\n") and done.stdout.count("mutant 2 ends") == 1 and "show" not in done.stdout
     done = cut(tmp_path, "int gone(int x);\n", "function_name=gone")
     assert done.returncode == 1 and "no function gone to cut out" in done.stderr
+
+
+DEFINED = """\
+/* The head.
+gone(1) { */
+#define other(x) \\
+other2(x) {
+int declared(int x);
+static int hidden(int x)
+{
+	return declared(x);
+}
+__printf(1, 2) void
+said(const char *fmt, ...) { /* } */ }
+pte_t *huge_pte(struct mm *mm, int (*call)(int), char c)
+{
+	return c == '{' ? NULL : mm;
+}
+EXPORT_SYMBOL_GPL(huge_pte);
+struct table rows[] = { { declared(1) } };
+unsigned long __init size_of(void) {
+}
+"""
+
+
+def test_global_functions_get_other_names(tmp_path: Path) -> None:
+    done = cut(tmp_path, DEFINED, "names=.*", "required=said huge_.*")
+    renamed = re.findall(r"#undef (\w+)\n#define \1 recorded_\1\n", done.stdout)
+    assert (done.returncode, renamed) == (0, ["said", "huge_pte", "size_of"])
+    assert cut(tmp_path, DEFINED, "names=size.*").stdout == "#undef size_of\n#define size_of recorded_size_of\n"
+
+
+@pytest.mark.parametrize("missing", ["hidden", "declared", "gone", "other2", "huge_pt", "rows"])
+def test_a_global_function_that_is_missing_is_named(tmp_path: Path, missing: str) -> None:
+    done = cut(tmp_path, DEFINED, "names=.*", f"required=said {missing} size_of")
+    assert done.returncode == 1 and done.stderr.endswith(f"a.c: no global function {missing}\n")
+    assert "no global function said" not in done.stderr
+
+
+@pytest.mark.parametrize("header", ["contpte_recorded_names.h", "hugetlb_recorded_names.h"])
+def test_functions_that_the_makefile_requires_are_in_the_kernel(header: str) -> None:
+    """The Makefile names the files and the required functions: run its command on each unpacked kernel."""
+    folder = PROJECT / "arch/arm64/mm/tests"
+    text = (folder / "Makefile").read_text().replace("\\\n", " ")
+    said = {kind: re.search(rf"^{kind}-{header} := (.*)$", text, re.MULTILINE) for kind in ("names", "required")}
+    assert said["names"] and said["required"]
+    trees = [tree for tree in (Path.home() / ".cache/mmcheck/src").glob("linux-*") if tree.is_dir()]
+    for tree in trees:
+        files = said["names"][1].replace("$(src)/..", str(tree / "arch/arm64/mm"))
+        command = f"awk -v required='{' '.join(said['required'][1].split())}' -f {CUT} {files}"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("#define ") >= len(said["required"][1].split())
 
 
 def test_what_is_guarded_is_cut_out(tmp_path: Path) -> None:

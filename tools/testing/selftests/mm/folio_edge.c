@@ -159,14 +159,16 @@ static bool take(const char *at)
 }
 
 /*
- * [bug B23] Reclaim frees a folio after MADV_FREE. One page table maps its
- * first half, and another table maps its second half. In physical memory, the
- * page after the table of the first half is likely to belong to a pipe. The
- * page of the pipe holds values that look like entries for the second half.
- * Reclaim must not change this page. The test does not call madvise() while the
- * folio lies across two tables, because madvise() would then split the folio.
- * So the test calls MADV_FREE first, then moves the folio across the end of a
- * table, and starts the reclaim through the memory cgroup.
+ * Reclaim frees a folio after MADV_FREE. One page table maps its first half,
+ * and another table maps its second half. In physical memory, the page after
+ * the table of the first half is likely to belong to a pipe. The page of the
+ * pipe holds values that look like entries for the second half. Reclaim must
+ * not change this page. The test does not call madvise() while the folio lies
+ * across two tables, because madvise() would then split the folio. So the test
+ * calls MADV_FREE first, then moves the folio across the end of a table, and
+ * starts the reclaim through the memory cgroup. Commit ddd05742b45b ("mm/rmap:
+ * fix potential out-of-bounds page table access during batched unmap") fixed a
+ * bug here.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {

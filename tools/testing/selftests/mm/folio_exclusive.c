@@ -409,9 +409,11 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 45] [bug B31] In the parent, one PMD maps a huge page. In a child,
- * PTEs map only the even pages of this huge page. pagemap must report for each
- * page separately whether this page is exclusive. Known issue 11: pagemap
+ * [mapped 45] In the parent, one PMD maps a huge page. In a child, PTEs map
+ * only the even pages of this huge page. pagemap must report for each page
+ * separately whether this page is exclusive. Commit 2c1f057e5be6
+ * ("fs/proc/task_mmu: properly detect PM_MMAP_EXCLUSIVE per page of PMD-mapped
+ * THPs") fixed a bug here, but 7.3 has it again. Known issue 11: pagemap
  * reports the state of the first page for all pages.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)

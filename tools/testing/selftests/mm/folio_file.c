@@ -205,10 +205,10 @@ TEST_F(folio_file, punch_hole_beside_copies)
 }
 
 /*
- * [bug B19] The test truncates the file within its last folio, at eight places.
- * A page past the end raises SIGBUS, and a page before the end does not, even
- * if both pages are in one folio. This holds in the old mapping of the file,
- * and in a mapping that is made after the truncation.
+ * The test truncates the file within its last folio, at eight places. A page
+ * past the end raises SIGBUS, and a page before the end does not, in the old
+ * mapping and in a new mapping. Fixed by 74207de2ba10 ("mm/memory: do not
+ * populate page table entries beyond i_size").
  */
 TEST_F(folio_file, end_within_folio)
 {
@@ -273,9 +273,8 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 }
 
 /*
- * [bug B19] The file ends within a folio that the kernel cannot split. No page
- * past the end is accessible. Every kernel maps memory files past their end, so
- * this case skips memory files.
+ * The file ends within a folio that the kernel cannot split. No page past the
+ * end is accessible (74207de2ba10). Memory files are mapped past their end.
  */
 TEST_F(folio_file, end_within_pinned_folio)
 {
@@ -285,9 +284,10 @@ TEST_F(folio_file, end_within_pinned_folio)
 }
 
 /*
- * [bug B18] For each page of a mapped folio, the test drops this page and
- * writes to it. The fault cannot map the whole folio, since the other pages are
- * still mapped. If the fault did not map this page, it would repeat forever.
+ * For each page of a mapped folio, the test drops this page and writes to it.
+ * The other pages stay mapped, so the fault must map this page alone, or it
+ * repeats forever. Fixed by 34b82f33cf3f ("mm: fix finish_fault() handling for
+ * large folios").
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -534,8 +534,8 @@ FIXTURE_TEARDOWN(folio_file_huge)
 }
 
 /*
- * [bug B19] The file ends within a huge page that the kernel cannot split. No
- * page past the end is accessible, so one PMD must not map the whole huge page.
+ * The file ends within a huge page that the kernel cannot split. No page past
+ * the end is accessible: no PMD may map all of the huge page (74207de2ba10).
  */
 TEST_F(folio_file_huge, end_within_pinned_folio)
 {

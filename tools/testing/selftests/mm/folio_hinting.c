@@ -85,11 +85,12 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 }
 
 /*
- * [bug B16] 16 folios lie across the ends of page tables. A hinting fault in
- * one half of a folio makes entries accessible only in the table of this half.
- * A kernel that runs past the end of a table changes the next page in memory.
- * So the test allocates 17 tables in quick succession. Then the next page in
- * memory is likely to be the next table.
+ * 16 folios lie across the ends of page tables. A hinting fault in one half of
+ * a folio makes entries accessible only in the table of this half. A kernel
+ * that runs past the end of a table changes the next page in memory. So the
+ * test allocates 17 tables in quick succession. Then the next page in memory is
+ * likely to be the next table. Commit cfdd12b48202 ("mm: fix possible OOB in
+ * numa_rebuild_large_mapping()") fixed a bug here.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 {

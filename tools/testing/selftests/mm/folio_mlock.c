@@ -148,11 +148,12 @@ static char *lock_at(struct memory *m, char *to)
 }
 
 /*
- * [bug B29] A page table ends in the middle of a locked folio. mlock() does not
- * set the mlocked flag of the folio. Reclaim does not set the flag either,
- * since reclaim holds the lock of only one of the two tables. All pages stay in
+ * A page table ends in the middle of a locked folio. mlock() does not set the
+ * mlocked flag of the folio. Reclaim does not set the flag either, since
+ * reclaim holds the lock of only one of the two tables. All pages stay in
  * memory. A kernel without CONFIG_THP_SWAP splits the folio before it swaps,
- * and then sets the flag of each page.
+ * and then sets the flag of each page. Commit a2880202767d ("mm/rmap: fix a
+ * mlock race condition in folio_referenced_one()") fixed a bug here.
  */
 TEST_F(folio_mlock, over_table_end)
 {
@@ -168,11 +169,12 @@ TEST_F(folio_mlock, over_table_end)
 }
 
 /*
- * [bug B29] A page table ends in the middle of a locked folio. mremap() then
- * moves the folio to an address where one page table maps the whole folio.
- * Reclaim sets the mlocked flag, which mlock() did not set, and leaves the
- * pages in memory. munlock() clears the flag. After that, the folio can be
- * swapped out.
+ * A page table ends in the middle of a locked folio. mremap() then moves the
+ * folio to an address where one page table maps the whole folio. Reclaim sets
+ * the mlocked flag, which mlock() did not set, and leaves the pages in memory.
+ * munlock() clears the flag. After that, the folio can be swapped out. Commit
+ * a2880202767d ("mm/rmap: fix a mlock race condition in
+ * folio_referenced_one()") fixed a bug here.
  */
 TEST_F(folio_mlock, moved_to_one_table)
 {

@@ -479,10 +479,11 @@ static uint64_t folio_flags(const char *at)
 }
 
 /*
- * [contpte 235] [bug B27] One page of a lazyfree folio is pinned, so reclaim
- * cannot free the folio. Reclaim restores every entry, and the folio keeps its
- * frames. No page was written to, so the folio is still lazyfree. Known issue
- * 7: the folio becomes swap-backed.
+ * [contpte 235] One page of a lazyfree folio is pinned, so reclaim cannot free
+ * the folio. Reclaim restores every entry, and the folio keeps its frames. No
+ * page was written to, so the folio is still lazyfree. Known issue 7: the folio
+ * becomes swap-backed. Commit faeb2831b517 ("mm: set folio swapbacked iff
+ * folios are dirty in try_to_unmap_one") fixed a bug here.
  */
 TEST_F(folio_move, lazyfree_pinned)
 {

@@ -104,11 +104,12 @@ TEST_F(folio_permission, first_readonly_later_writable)
 }
 
 /*
- * [contpte 233] [bug B32] A child inherits all pages except one, which stays
- * the parent's own page. mprotect() makes all pages read-only and then writable
- * again, in one batch per folio. Then the parent writes to all pages, and the
- * child must not see these writes. The case tries 16 positions of the parent's
- * own page.
+ * [contpte 233] A child inherits all pages except one, which stays the parent's
+ * own page. mprotect() makes all pages read-only and then writable again, in
+ * one batch per folio. Then the parent writes to all pages, and the child must
+ * not see these writes. The case tries 16 positions of the parent's own page.
+ * Commit cf1b80dc31a1 ("mm: pass page directly instead of using folio_page")
+ * fixed a bug here.
  */
 TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 {

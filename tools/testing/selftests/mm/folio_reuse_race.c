@@ -200,10 +200,12 @@ static int live(const struct memory *m, unsigned int number)
 }
 
 /*
- * [mapped 38] [bug B36] Two threads write to a folio and a third thread takes
- * references to pages of the folio, while three children are forked and exit.
- * Each round has a fresh folio. The children see no write that the parent makes
- * after fork(), and the parent sees no write by a child.
+ * [mapped 38] Two threads write to a folio and a third thread takes references
+ * to pages of the folio, while three children are forked and exit. Each round
+ * has a fresh folio. The children see no write that the parent makes after
+ * fork(), and the parent sees no write by a child. Commit 8bdea2fce980
+ * ("mm/memory: move sanity checks in do_wp_page() after mapcount vs. refcount
+ * stabilization") fixed a bug here.
  */
 TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 {

@@ -193,11 +193,14 @@ TEST_F(folio_uffd, unprotect_gives_write_back)
 }
 
 /*
- * [contpte 198] [bug B26] Two folios are swapped out and read back, in two
- * rounds. In the first round one page is protected. In the second round all
- * pages except one are protected. No page gets or loses protection in swap, or
- * when it is read back. The second round needs fresh folios: pages that come
- * back from swap are single pages, which reclaim handles one by one.
+ * [contpte 198] Two folios are swapped out and read back, in two rounds. In the
+ * first round one page is protected. In the second round all pages except one
+ * are protected. No page gets or loses protection in swap, or when it is read
+ * back. The second round needs fresh folios: pages that come back from swap are
+ * single pages, which reclaim handles one by one. A draft of commit
+ * a67fe41e214f ("mm: rmap: support batched unmapping for file large folios")
+ * had a bug here. The commit itself unmaps memory with userfaultfd page by
+ * page.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
@@ -320,9 +323,10 @@ TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 }
 
 /*
- * [bug B22] mremap() moves protected memory to an address without userfaultfd.
- * pagemap then shows no page as protected. Each page keeps its content, and can
- * be written to.
+ * mremap() moves protected memory to an address without userfaultfd. pagemap
+ * then shows no page as protected. Each page keeps its content, and can be
+ * written to. Commit 0cef0bb836e3 ("mm: clear uffd-wp PTE/PMD state on
+ * mremap()") fixed a bug here.
  */
 TEST_F(folio_uffd, mremap)
 {
@@ -527,11 +531,13 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 }
 
 /*
- * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
- * zero page. All pages are zero here, and all pages except one are protected.
- * After the split all pages have the same frame, and the same pages are
- * protected as before. A write to a protected page traps, and a write to the
- * unprotected page does not.
+ * When the kernel splits a folio, it replaces pages of zeros by the zero page.
+ * All pages are zero here, and all pages except one are protected. After the
+ * split all pages have the same frame, and the same pages are protected as
+ * before. A write to a protected page traps, and a write to the unprotected
+ * page does not. Commit 9658d698a8a8 ("mm/rmap: fix soft-dirty and uffd-wp bit
+ * loss when remapping zero-filled mTHP subpage to shared zeropage") fixed a bug
+ * here.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {

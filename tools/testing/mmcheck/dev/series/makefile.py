@@ -73,7 +73,7 @@ class Makefile:
         listing = re.fullmatch(r"(\w+)-(y|\$\(CONFIG_\w+\))", name)
         if listing and (listing[1] == "obj") != whole:
             return
-        chunk.names = set(words) if name == "targets" else {re.sub("^(quiet_)?cmd_", "", name)}
+        chunk.names = set(words) if name == "targets" else {re.sub("^((quiet_)?cmd_|[a-z]+-(?=.*[.]h$))", "", name)}
         if name.startswith("CFLAGS_"):
             chunk.about = self._sources(name.removeprefix("CFLAGS_"))
         elif listing or name == _PROGRAMS:
