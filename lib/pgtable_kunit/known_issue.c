@@ -55,6 +55,31 @@ bool pgtable_kunit_has_issue(int number)
 }
 
 /**
+ * pgtable_kunit_issue_met() - the verdict on a test that has met a known issue
+ * @test: the test
+ * @number: number of the issue in the list of known issues
+ * @has: whether this kernel has the issue
+ * @fails: whether a known issue fails a test
+ * @vaf: a description of the failure
+ *
+ * Tests call pgtable_kunit_known_issue().
+ */
+void pgtable_kunit_issue_met(struct kunit *test, int number, bool has,
+			     bool fails, struct va_format *vaf)
+{
+	if (!has)
+		KUNIT_FAIL(test,
+			   "as known issue %d, which the source does not show: %pV",
+			   number, vaf);
+	else if (fails)
+		KUNIT_FAIL(test, "known issue %d: %pV", number, vaf);
+	else if (READ_ONCE(test->status) == KUNIT_FAILURE)
+		kunit_info(test, "besides, known issue %d: %pV\n", number, vaf);
+	else
+		kunit_mark_skipped(test, "known issue %d: %pV", number, vaf);
+}
+
+/**
  * pgtable_kunit_known_issue() - report that a test has met a known issue
  * @test: the test
  * @number: number of the issue in the list of known issues
@@ -76,16 +101,8 @@ void pgtable_kunit_known_issue(struct kunit *test, int number,
 	va_start(args, fmt);
 	vaf.fmt = fmt;
 	vaf.va = &args;
-	if (!pgtable_kunit_has_issue(number))
-		KUNIT_FAIL(test,
-			   "as known issue %d, which the source does not show: %pV",
-			   number, &vaf);
-	else if (strict)
-		KUNIT_FAIL(test, "known issue %d: %pV", number, &vaf);
-	else if (READ_ONCE(test->status) == KUNIT_FAILURE)
-		kunit_info(test, "besides, known issue %d: %pV\n", number, &vaf);
-	else
-		kunit_mark_skipped(test, "known issue %d: %pV", number, &vaf);
+	pgtable_kunit_issue_met(test, number, pgtable_kunit_has_issue(number),
+				strict, &vaf);
 	va_end(args);
 }
 

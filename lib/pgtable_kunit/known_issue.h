@@ -7,6 +7,8 @@
 
 bool pgtable_kunit_source_has_issue(int number);
 bool pgtable_kunit_has_issue(int number);
+void pgtable_kunit_issue_met(struct kunit *test, int number, bool has,
+			     bool fails, struct va_format *vaf);
 __printf(3, 4)
 void pgtable_kunit_known_issue(struct kunit *test, int number,
 			       const char *fmt, ...);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of the suites themselves: whether they could find out which features
- * this kernel has, and whether their messages name the differences between
- * entries.
+ * this kernel has, whether their messages name the differences between entries,
+ * and whether a known issue excuses only the failures that it may excuse.
  *
  * lib/pgtable_kunit/probes lists the features, and where the kernel has them. A
  * feature counts as missing only if its usual place in the source exists. If
@@ -61,9 +61,63 @@ static void failure_names_properties(struct kunit *test)
 			   ": -young -dirty other page");
 }
 
+/* Let a test that has a status meet a known issue. Returns the new status. */
+static __printf(5, 6) enum kunit_status
+status_after_issue(struct kunit *test, enum kunit_status before, bool has, bool strict,
+		   const char *fmt, ...)
+{
+	struct kunit *fake = kunit_kzalloc(test, sizeof(*fake), GFP_KERNEL);
+	struct va_format vaf = { .fmt = fmt };
+	enum kunit_status after;
+	va_list args;
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	kunit_init_test(fake, "meant_to_fail", NULL);
+	fake->status = before;
+	va_start(args, fmt);
+	vaf.va = &args;
+	pgtable_kunit_issue_met(fake, 1000, has, strict, &vaf);
+	va_end(args);
+	after = fake->status;
+	kunit_kfree(test, fake);
+	return after;
+}
+
+/*
+ * A known issue turns a test without a failure into a skip, if the kernel has
+ * the issue. A failure before stays a failure. On a kernel without the issue,
+ * and with strict=1, the test fails. Three tests called "meant_to_fail" print a
+ * failure.
+ */
+static void known_issue_excuses(struct kunit *test)
+{
+	const struct {
+		enum kunit_status before;
+		bool has;
+		bool strict;
+		enum kunit_status after;
+	} rows[] = {
+		{ KUNIT_SUCCESS, true, false, KUNIT_SKIPPED },
+		{ KUNIT_SKIPPED, true, false, KUNIT_SKIPPED },
+		{ KUNIT_FAILURE, true, false, KUNIT_FAILURE },
+		{ KUNIT_SUCCESS, true, true, KUNIT_FAILURE },
+		{ KUNIT_SUCCESS, false, false, KUNIT_FAILURE },
+		{ KUNIT_SUCCESS, false, true, KUNIT_FAILURE },
+	};
+
+	KUNIT_EXPECT_FALSE(test, pgtable_kunit_source_has_issue(1000));
+	for (int i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, rows[i].after,
+				    status_after_issue(test, rows[i].before, rows[i].has,
+						       rows[i].strict, "row %d", i),
+				    "row %d", i);
+	PGTABLE_KUNIT_DID(test, ARRAY_SIZE(rows), "tests that met a known issue");
+}
+
 static struct kunit_case pgtable_probe_cases[] = {
 	KUNIT_CASE(probe_finds_its_place),
 	KUNIT_CASE(failure_names_properties),
+	KUNIT_CASE(known_issue_excuses),
 	{}
 };
 

@@ -5,8 +5,9 @@
  * as used, once for all entries. It has to keep the folio mapped until no CPU
  * can write to a dirty page any more. Each case inserts its own folio into a
  * mapping of a file, as drivers do, so that every order is possible. It writes
- * accessed and dirty bits into the entries. One case tests the split of a PMD,
- * which writes many entries at once into a table that the kernel had deposited.
+ * accessed and dirty bits into the entries. Two cases test the split of a PMD.
+ * For anonymous memory the split writes many entries at once into a table that
+ * the kernel had deposited. For a file it only removes the PMD.
  *
  * Not covered: anonymous memory (fork_batch), writeback to the file.
  *
@@ -19,8 +20,11 @@
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/mman.h>
+#include <linux/pagemap.h>
+#include <linux/rmap.h>
 #include <linux/shmem_fs.h>
 #include <linux/sizes.h>
+#include <linux/swap.h>
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
 
@@ -337,6 +341,78 @@ static void split_into_filled_table(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, splits, "PMDs split");
 }
 
+#ifdef PGTABLE_KUNIT_PMD_SWP
+/*
+ * A huge page of a file is being migrated: its PMD is a migration entry. If
+ * another call splits this PMD, the process no longer has the pages. So its
+ * number of pages of files decreases, and the migration maps no page. The next
+ * access maps the huge page again, with its content.
+ */
+static void split_migrating_file_pmd(struct kunit *test)
+{
+	unsigned int __user *word = (unsigned int __user *)USER_ADDR;
+	struct user_mm *u = test->priv;
+	struct vm_area_struct *vma;
+	unsigned int data, kind;
+	struct folio *folio;
+	unsigned long before;
+	struct file *file;
+	pmd_t *pmd;
+
+	if (HPAGE_PMD_SIZE > SZ_64M)
+		kunit_skip(test, "a huge page is too large for this machine");
+	folio = pgtable_kunit_folio_alloc(test, HPAGE_PMD_ORDER);
+	*(unsigned int *)folio_address(folio) = 4711;
+	kind = mm_counter_file(folio);
+	before = get_mm_counter_sum(u->mm, kind);
+	file = pgtable_kunit_shmem_file("unmap_batch", HPAGE_PMD_SIZE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	KUNIT_ASSERT_EQ(test, 0, filemap_add_folio(file->f_mapping, folio, 0,
+						   GFP_KERNEL));
+	folio_mark_uptodate(folio);
+	folio_unlock(folio);
+	KUNIT_EXPECT_EQ(test, USER_ADDR,
+			vm_mmap(file, USER_ADDR, HPAGE_PMD_SIZE, PROT_READ,
+				MAP_SHARED | MAP_FIXED, 0));
+	KUNIT_EXPECT_EQ(test, 0, get_user(data, word));
+	pmd = pmd_off(u->mm, USER_ADDR);
+	KUNIT_EXPECT_TRUE(test, pmd_trans_huge(*pmd));
+	KUNIT_EXPECT_EQ(test, get_mm_counter_sum(u->mm, kind), before + HPAGE_PMD_NR);
+
+	folio_lock(folio);
+	try_to_migrate(folio, 0);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(folio), 0);
+	KUNIT_EXPECT_FALSE(test, pmd_present(*pmd) || pmd_none(*pmd));
+	KUNIT_EXPECT_EQ(test, get_mm_counter_sum(u->mm, kind), before + HPAGE_PMD_NR);
+	mmap_read_lock(u->mm);
+	vma = vma_lookup(u->mm, USER_ADDR);
+	if (vma)
+		split_huge_pmd(vma, pmd, USER_ADDR);
+	mmap_read_unlock(u->mm);
+	KUNIT_EXPECT_TRUE(test, pmd_none(*pmd));
+	KUNIT_EXPECT_EQ(test, get_mm_counter_sum(u->mm, kind), before);
+	remove_migration_ptes(folio, folio, 0);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(folio), 0);
+	folio_unlock(folio);
+
+	KUNIT_EXPECT_EQ(test, 0, get_user(data, word));
+	KUNIT_EXPECT_EQ(test, data, 4711);
+	PGTABLE_KUNIT_DID(test, folio_mapcount(folio), "PMDs mapped again");
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(USER_ADDR, HPAGE_PMD_SIZE));
+	KUNIT_EXPECT_EQ(test, get_mm_counter_sum(u->mm, kind), before);
+	folio_lock(folio);
+	filemap_remove_folio(folio);
+	folio_unlock(folio);
+	lru_add_drain_all();
+	fput(file);
+}
+#else
+static void split_migrating_file_pmd(struct kunit *test)
+{
+	kunit_skip(test, "no PMDs that are not present");
+}
+#endif
+
 #if defined(CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH) && defined(CONFIG_MMU_NOTIFIER)
 /* The half of the counter that counts the completed invalidations. */
 #define UNMAP_MADE_SHIFT	16
@@ -391,6 +467,7 @@ static struct kunit_case unmap_batch_cases[] = {
 	KUNIT_CASE_PARAM(zap_marks_used_once, unmap_order_gen_params),
 	KUNIT_CASE_PARAM(zap_dirty_mapped_till_flush, unmap_order_gen_params),
 	KUNIT_CASE(split_into_filled_table),
+	KUNIT_CASE(split_migrating_file_pmd),
 	{}
 };
 

@@ -6,7 +6,8 @@
  * tags of value 0, although its frames had other bytes and other tags before. A
  * process can also fill memory that has no PROT_MTE, and set PROT_MTE later.
  * All tags of this memory then have the value 0, although its frames had other
- * tags before. The content of the memory is unchanged.
+ * tags before. The content of the memory is unchanged. Both hold for hugetlb
+ * pages too, on kernels that allow tags there.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with
@@ -21,6 +22,7 @@
  */
 #include "folio_clear.h"
 #include "folio_tags.h"
+#include "hugetlb_pool.h"
 
 /* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (4UL << 20)
@@ -177,6 +179,88 @@ TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 TEST_F_TIMEOUT(folio_clear_tags, anon_later, 120)
 {
 	check(_metadata, self, false, true);
+}
+
+FIXTURE(hugetlb_tags)
+{
+	struct hugetlb_pool pool;
+	size_t size;
+};
+
+/*
+ * @later: the process maps the page without PROT_MTE, writes to it, and sets PROT_MTE later
+ */
+FIXTURE_VARIANT(hugetlb_tags)
+{
+	bool later;
+};
+
+FIXTURE_VARIANT_ADD(hugetlb_tags, at_once)
+{
+	.later = false,
+};
+
+FIXTURE_VARIANT_ADD(hugetlb_tags, later)
+{
+	.later = true,
+};
+
+FIXTURE_SETUP(hugetlb_tags)
+{
+	const char *why;
+
+	if (!have_tags())
+		SKIP(return, "memory has no tags here: needs arm64 with MTE");
+	self->size = hugetlb_size(0);
+	why = hugetlb_pool_have(&self->pool, self->size, 1);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(hugetlb_tags)
+{
+	hugetlb_pool_restore(&self->pool);
+}
+
+/*
+ * A process maps a hugetlb page with PROT_MTE, sets all its tags, and drops it. The next mapping
+ * gets the same frame. The content of this mapping is the one that the process wrote, or zero, and
+ * all its tags have the value 0.
+ */
+TEST_F_TIMEOUT(hugetlb_tags, next_mapping, 60)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
+		    order_of(self->size) << MAP_HUGE_SHIFT;
+	int prot = PROT_READ | PROT_WRITE, first = variant->later ? prot : prot | PROT_MTE;
+	struct memory m = { .pages = self->size / psize() };
+	unsigned long frame = 0, again = 0;
+
+	for (int round = 0; round < TRIES; round++) {
+		int value = variant->later ? pattern(round) : 0;
+
+		m.at = mmap(NULL, self->size, first, flags, -1, 0);
+		if (m.at == MAP_FAILED && errno == EINVAL)
+			SKIP(return, "hugetlb takes no PROT_MTE here");
+		ASSERT_NE(MAP_FAILED, m.at);
+		write_zero(m.at);
+		EXPECT_EQ(0, not_zero(m.at, m.pages));
+		if (variant->later) {
+			memset(m.at, value, self->size);
+			if (mprotect(m.at, self->size, prot | PROT_MTE) && errno == EINVAL)
+				SKIP(return, "hugetlb takes no PROT_MTE here");
+		}
+		for (unsigned int page = 0; page < m.pages; page++)
+			EXPECT_TRUE(page_is(m.at + bytes(page), value));
+		EXPECT_EQ(0, tagged(&m)) {
+			TH_LOG("some granules have a nonzero tag, round %d", round);
+		}
+		again += pfn_of(m.at) == frame;
+		frame = pfn_of(m.at);
+		set_tags(m.at, self->size, 1 + round % 15);
+		ASSERT_EQ(self->size / GRANULE, tagged(&m));
+		munmap(m.at, self->size);
+	}
+	DID(again, "mappings in a frame that had tags");
 }
 
 TEST_HARNESS_MAIN

@@ -4,7 +4,8 @@
  *
  * Proves: a hinting fault makes the entries of its folio accessible again. If
  * an entry between these entries maps another folio, the fault does not change
- * that entry. The fault changes no entry in the next or the previous page
+ * that entry. The fault makes no entry of read-only memory writable. The fault
+ * changes no entry in the next or the previous page
  * table, even if the folio is at the lowest addresses. If a huge page is split
  * after NUMA balancing has made it inaccessible, the new entries are
  * accessible.
@@ -81,6 +82,30 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 		}
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
 	}
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/*
+ * The memory is read-only. The hinting fault of each folio makes its entries
+ * readable, and none of them writable. A write raises SIGSEGV, and all pages keep
+ * their content.
+ */
+TEST_F_TIMEOUT(folio_hinting, read_only_memory, 120)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+	unsigned int size = 1U << m->order, refused = 0;
+
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ));
+	ASSERT_EQ(m->pages, hint(w));
+	for (unsigned int i = 0; i < m->pages; i += size) {
+		EXPECT_EQ(1, read_pages(m->at + bytes(i + other_page(m, i)), 1));
+		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
+	}
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), true) == SIGSEGV;
+	DID(refused, "writes refused");
+	EXPECT_EQ(m->pages, refused);
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 

@@ -8,6 +8,9 @@
  * this page with a page of another process, the merged page keeps its content
  * (freed_in_ksm).
  *
+ * MADV_FREE also gives up a page that reclaim would otherwise write to swap: a
+ * page in the swap cache, or a page whose folio is marked as dirty (freed_dirty).
+ *
  * The program also proves: if a page of a lazyfree folio is pinned, reclaim
  * unmaps the folio but cannot free it. Reclaim then restores each entry with
  * its own write permission and soft-dirty bit, not with the bits of the first
@@ -29,6 +32,7 @@
 #include "folio_did.h"
 #include "folio_known.h"
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
 
 FIXTURE(folio_lazyfree)
@@ -409,6 +413,126 @@ TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)
 	EXPECT_TRUE(page_is(m->at + bytes(1), pattern(1)));
 	if (variant->advice == AS_LAST)
 		STALE_ISSUE(57);
+}
+
+enum dirtied { READ_BACK, WRITTEN_BACK, SPLIT };
+
+FIXTURE(freed_dirty)
+{
+	struct memory memory;
+	int go[2];
+};
+
+/*
+ * @reason: why reclaim would write the pages to swap. The pages came back from swap and were only
+ * read, so they are in the swap cache. The pages came back from swap and were written to, so their
+ * folios are marked as dirty. The PMD of a dirty huge page was split, so its folio is marked as
+ * dirty.
+ */
+FIXTURE_VARIANT(freed_dirty)
+{
+	enum dirtied reason;
+};
+
+FIXTURE_VARIANT_ADD(freed_dirty, read_back)
+{
+	.reason = READ_BACK,
+};
+
+FIXTURE_VARIANT_ADD(freed_dirty, written_back)
+{
+	.reason = WRITTEN_BACK,
+};
+
+FIXTURE_VARIANT_ADD(freed_dirty, pmd_split)
+{
+	.reason = SPLIT,
+};
+
+FIXTURE_SETUP(freed_dirty)
+{
+	unsigned int huge = pmd_pages();
+	bool large = variant->reason == SPLIT;
+	const char *why = NULL;
+
+	self->memory.fd = -1;
+	if (large && !huge)
+		SKIP(return, NO_HUGE_PAGES);
+	why = folio_settings(large ? order_of(huge) : 0);
+	if (!why && !have_swap())
+		why = "no swap";
+	if (!why)
+		why = memory_map(&self->memory, ANON, large ? order_of(huge) : 0,
+				 large ? 1 : cont_ptes());
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_EQ(0, pipe(self->go));
+}
+
+FIXTURE_TEARDOWN(freed_dirty)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * Bring the pages into the state that the variant names. While a child has the swap entries too, a
+ * page that is read stays in the swap cache. Returns whether it worked.
+ */
+static bool make_dirty(struct memory *m, enum dirtied reason, int go[2])
+{
+	size_t length = bytes(m->pages);
+	unsigned int page;
+	pid_t child;
+
+	if (reason == SPLIT)
+		return !mprotect(m->at, bytes(1), PROT_READ) &&
+		       !mprotect(m->at, bytes(1), PROT_READ | PROT_WRITE) &&
+		       !smaps_pages(m->at, "AnonHugePages");
+	if (madvise(m->at, length, MADV_PAGEOUT) || swapped_out(m) != m->pages)
+		return false;
+	child = waiting_child(go, NULL, m);
+	for (page = 0; page < m->pages; page++)
+		read_byte(m->at + bytes(page));
+	if (!end_child(child))
+		return false;
+	for (page = 0; page < m->pages && reason == WRITTEN_BACK; page++)
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	return true;
+}
+
+/*
+ * Each page is in the swap cache, or its folio is marked as dirty. After MADV_FREE, no page is in
+ * the swap cache, no folio is marked as dirty, and all pages are lazyfree. Reclaim then drops the
+ * pages, and writes none of them to swap.
+ */
+TEST_F(freed_dirty, reclaim_drops)
+{
+	struct memory *m = &self->memory;
+	__u64 flag = variant->reason == READ_BACK ? FOLIO_SWAPCACHE : FOLIO_DIRTY;
+	unsigned int page, marked = 0;
+
+	ASSERT_TRUE(stay_on_cpu());
+	ASSERT_TRUE(make_dirty(m, variant->reason, self->go));
+	for (page = 0; page < m->pages; page++)
+		marked += (kernel_flags(m->at + bytes(page)) & flag) == flag;
+	DID(marked, "pages that reclaim would write to swap");
+	EXPECT_EQ(m->pages, marked);
+	/* The second call empties the CPU's list of pages that become lazyfree. */
+	for (int i = 0; i < 2; i++)
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
+	for (page = 0; page < m->pages; page++) {
+		EXPECT_EQ(0, kernel_flags(m->at + bytes(page)) & (FOLIO_SWAPCACHE | FOLIO_DIRTY)) {
+			TH_LOG("page %u", page);
+		}
+	}
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "LazyFree"));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	EXPECT_EQ(0, swapped_out(m));
+	for (page = 0; page < m->pages; page++) {
+		EXPECT_TRUE(page_is(m->at + bytes(page), 0)) {
+			TH_LOG("page %u", page);
+		}
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -4,6 +4,7 @@ TEST_GEN_PROGS += collapse_shmem
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += contpte_old
 TEST_GEN_PROGS += atomic_fault
+TEST_GEN_PROGS += fault_around
 TEST_GEN_PROGS += folio_advice
 TEST_GEN_PROGS += folio_clear
 TEST_GEN_PROGS += folio_clear_freed
@@ -41,6 +42,7 @@ TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_cut
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_limit
+TEST_GEN_PROGS += hugetlb_move
 TEST_GEN_PROGS += hugetlb_mremap
 TEST_GEN_PROGS += hugetlb_pinned
 TEST_GEN_PROGS += hugetlb_private
@@ -75,8 +77,8 @@ TEST_GEN_PROGS += uffd_zeropage
 LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
-# linear_map_alias has to know this, and only the kernel's source can tell it.
-CFLAGS += $(filter -DPGTABLE_KUNIT_HAS_DATA_ALIAS, \
+# linear_map_alias and fault_around have to know this, and only the kernel's source can tell it.
+CFLAGS += $(filter -DPGTABLE_KUNIT_HAS_DATA_ALIAS -DPGTABLE_KUNIT_HAS_WHOLE_FOLIO, \
 	$(shell sh ../../../../lib/pgtable_kunit/probe.sh -D ../../../.. 2>/dev/null))
 
 # A header for folio_known.h, with the known issues of this tree. It is written only when they change.
