@@ -253,6 +253,7 @@ void audit_folios(struct audit *a)
 		if (folio_ref_count(folio) || folio_test_hugetlb(folio) ||
 		    audit_frame_read(a, pfn)->mappings)
 			folio_check(a, folio);
-		pfn += folio_nr_pages(folio);
+		/* A task that was stopped while it freed a folio: no pages. */
+		pfn += max(folio_nr_pages(folio), 1UL);
 	}
 }

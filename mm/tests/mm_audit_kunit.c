@@ -302,6 +302,37 @@ static void state_shared_file(struct kunit *test, struct user_mm *u)
 	audit_shmem(test);
 }
 
+/* The order of a folio that is being freed. */
+#define AUDIT_FREED_ORDER	2
+
+static void audit_freed_end(void *data)
+{
+	struct folio *folio = data;
+
+#ifdef NR_PAGES_IN_LARGE_FOLIO
+	folio->_nr_pages = 1U << AUDIT_FREED_ORDER;
+#endif
+	folio_ref_unfreeze(folio, 1);
+	folio_put(folio);
+}
+
+/*
+ * The audit stops all other tasks, so a task may be stopped while it frees a
+ * folio. Then the folio has neither references nor a number of pages.
+ */
+static void state_being_freed(struct kunit *test, struct user_mm *u)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, AUDIT_FREED_ORDER);
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_ASSERT_TRUE(test, folio_ref_freeze(folio, 1));
+#ifdef NR_PAGES_IN_LARGE_FOLIO
+	folio->_nr_pages = 0;
+#endif
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, audit_freed_end, folio));
+}
+
 static const struct audit_state {
 	const char *desc;
 	void (*make)(struct kunit *test, struct user_mm *u);
@@ -315,6 +346,7 @@ static const struct audit_state {
 	{ "one page discarded", state_discard_part },
 	{ "one page locked", state_lock_part, true },
 	{ "shared memory", state_shared_file },
+	{ "a folio is being freed", state_being_freed },
 };
 
 KUNIT_ARRAY_PARAM_DESC(audit_state, audit_states, desc);

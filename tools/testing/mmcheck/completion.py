@@ -5,16 +5,19 @@ from collections.abc import Mapping
 
 from .core.errors import PASSED
 from .core.variables import CONTAINER, option
+from .run.request import LIST_OPTIONS, OWN_OPTIONS, VALUE_OPTIONS
 from .verbs import VERBS
+
+
+def words(name: str) -> list[str]:
+    """The options of a verb. The verb run also takes the options of the kernel's own kunit.py."""
+    theirs = (*OWN_OPTIONS, *VALUE_OPTIONS, *LIST_OPTIONS, "--json", "--junit", "--raw_output") if name == "run" else ()
+    return [*dict.fromkeys([*map(option, VERBS[name].variables), *theirs]), "--no-install", "--help"]
 
 
 def run(_: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
-    cases = [
-        f"{name}) words='{' '.join([*map(option, verb.variables), '--no-install', '--help'])}';;"
-        for name, verb in VERBS.items()
-        if name != "run"
-    ]
+    cases = [f"{name}) words='{' '.join(words(name))}';;" for name in VERBS]
     print(
         "\n".join(
             [

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .core.errors import PASSED, UserError
-from .core.variables import CONTAINER, NAMES, SWITCHES, check_switches, option, statuses
+from .core.variables import CONTAINER, NAMES, SWITCHES, check_environment, check_switches, option, statuses
 from .verb import Verb
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
@@ -44,14 +44,18 @@ def overview() -> str:
     return "\n".join([*lines, "", *hints])
 
 
+def example(name: str) -> str:
+    """The line of the help that shows an example of a verb."""
+    return f"example: ./mmcheck {name} {VERBS[name].example}".rstrip()
+
+
 def parser(name: str) -> argparse.ArgumentParser:
     """The parser for the arguments of a verb."""
     verb = VERBS[name]
-    example = [f"example: ./mmcheck {name} {verb.example}"] if verb.example else []
     made = _Parser(
         prog=f"./mmcheck {name}",
         description=verb.about,
-        epilog="\n".join([*example, "", statuses(verb.fails, verb.skips)]),
+        epilog="\n".join([example(name), "", statuses(verb.fails, verb.skips)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -109,7 +113,7 @@ def run(name: str, environ: Mapping[str, str]) -> int:
     body = getattr(importlib.import_module(f"{__package__}.{module}"), function or "run")
     from .core import command
 
-    return command.run(name, body, environ, VERBS[name].kept)
+    return command.run(name, body, environ, VERBS[name].kept, VERBS[name].variables)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -126,10 +130,16 @@ def main(arguments: Sequence[str]) -> int:
     if box == CONTAINER:
         from . import container
 
+        check_environment(os.environ, VERBS[name].variables)
         found = container.of_kunit(rest) if name == "run" else read(name, rest)
         return container.main(engine, [name, *rest], os.environ | found)
+    if name == "run" and {"-h", "--help"} & {*rest}:
+        from .run import usage
+
+        print(f"{usage.HELP}\n{usage.LONGER}", flush=True)
+        return PASSED
     if name == "run":
-        # The kernel's own kunit.py reads these arguments, including --help.
+        # The kernel's own kunit.py reads these arguments.
         from .run import launcher
 
         return launcher.main(arguments)

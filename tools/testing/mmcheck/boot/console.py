@@ -227,6 +227,12 @@ def plain(line: str) -> str:
     return _STAMP.sub("", line.rstrip("\r\n"))
 
 
+def stamp(line: str) -> str:
+    """The time stamp at the beginning of a line of a console, or ""."""
+    match = _STAMP.match(line)
+    return match[0] if match else ""
+
+
 def lines(content: bytes) -> Iterator[str]:
     """The lines of a recorded console."""
     for line in content.split(b"\n"):

@@ -14,12 +14,23 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from .console import Console, End, Plan
+from .console import Console, End, Plan, stamp
+from .results import Case
 
 VARIABLE = "MMCHECK_SPREAD"
 """This environment variable is a JSON list with one glob for each machine. The glob selects the machine's suites."""
 
 _NUMBER = re.compile(r"((?:not )?ok )\d+( )")
+
+
+def weights(cases: Iterable[Case]) -> dict[str, float]:
+    """How long each suite took in a run with these cases. Without times, the number of its cases replaces the time."""
+    found: dict[str, float] = {}
+    own = list(cases)
+    timed = any(case.seconds for case in own)
+    for case in own:
+        found[case.suite] = found.get(case.suite, 0.0) + (case.seconds if timed else 1.0)
+    return found
 
 
 def globs(seconds: Mapping[str, float], parts: int) -> list[str]:
@@ -57,6 +68,7 @@ class Part:
 
     head:    the lines before its plan
     plan:    the number of suites that it runs; None until it has printed its plan
+    stamp:   the time stamp of its plan, or ""
     blocks:  the lines of each suite that ended, in order
     rest:    the lines after the last block
     """
@@ -65,6 +77,7 @@ class Part:
         self.console = Console()
         self.head: list[str] = []
         self.plan: int | None = None
+        self.stamp = ""
         self.blocks: list[list[str]] = []
         self.rest: list[str] = []
 
@@ -73,7 +86,7 @@ class Part:
         event = self.console.feed(raw)
         if self.plan is None:
             if isinstance(event, Plan):
-                self.plan = event.suites
+                self.plan, self.stamp = event.suites, stamp(raw)
             else:
                 self.head.append(raw)
             return
@@ -104,7 +117,9 @@ def merged(lines: Iterable[tuple[int, str | None]], parts: int) -> Iterator[str]
             for part in every[1:]:
                 if part.plan is None:
                     yield from part.head
-            yield f"1..{sum(1 if part.plan is None else part.plan for part in every)}\n"
+            # kunit_parser cuts the length of the first stamp off every line.
+            prefix = next(filter(None, (part.stamp for part in every)), "")
+            yield f"{prefix}1..{sum(1 if part.plan is None else part.plan for part in every)}\n"
         if began:
             for part in every:
                 for block in part.blocks:

@@ -9,6 +9,7 @@ git        temporary repositories, and queries of the user's repositories
 lock       one run at a time in one folder
 ours       folders that mmcheck has made; mmcheck empties only these
 process    ends programs that mmcheck has started
+output     JSON=1: standard output has only JSON
 progress   progress on standard error: one moving line, or plain lines
 settings   the user's choices: kernel, architecture, folders
 variables  the variables that commands read

@@ -10,13 +10,13 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from . import dry, progress
 from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .settings import PROJECT, out_of
-from .variables import NAMES, check_switches
+from .variables import NAMES, check_environment, check_switches
 
 LOG = "mmcheck-error.log"
 """The file with the traceback of an unexpected error. It is below O=, or in the folder for temporary files."""
@@ -28,17 +28,24 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A command ends at the first of these signals that it receives."""
 
 
-def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str = "") -> int:
+def run(
+    name: str,
+    body: Callable[[dict[str, str]], int],
+    environ: Mapping[str, str],
+    kept: str = "",
+    reads: Iterable[str] = (),
+) -> int:
     """Run the command `name`: call `body` with the variables that have a value. Returns the exit status.
 
     Bad input and unexpected errors print one line, and return NO_VERDICT.
-    kept: a note about the remaining files, printed after an interrupt
+    kept:  a note about the remaining files, printed after an interrupt
+    reads: the variables that the command reads
     """
     for number in INTERRUPTS:
         # Each signal acts like ^C, unless it is ignored, for example under nohup.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupted)
-    status = _ended(name, body, environ, kept)
+    status = _ended(name, body, environ, kept, reads)
     try:
         print(end="", flush=True)
     except OSError as error:
@@ -54,11 +61,14 @@ def unwritten(error: OSError, name: str = "mmcheck") -> int:
     return NO_VERDICT
 
 
-def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str) -> int:
+def _ended(
+    name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str, reads: Iterable[str]
+) -> int:
     """Run `body`; returns the exit status."""
     try:
         names = given_to_make(environ.get("MAKEFLAGS", ""))
         check_names(names)
+        check_environment(environ, reads)
         # A shell may export variables such as HOST with another meaning.
         check_switches({name: environ.get(name, "") for name in names})
         # An empty FEATURES= means no features.

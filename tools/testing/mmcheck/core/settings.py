@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from .errors import UserError
+from .variables import name_list
 
 PROJECT = Path(__file__).resolve().parents[4]
 """The root of this repository, which is the overlay."""
@@ -67,10 +68,10 @@ def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
     wanted = environ.get("FEATURES")
     if wanted is None:
         return () if own_tree else FEATURES
-    for name in wanted.replace(",", " ").split():
+    for name in name_list(wanted):
         if name not in FEATURES:
             raise UserError(f"FEATURES={name}: use {', '.join(FEATURES)}, or nothing")
-    return tuple(sorted(set(wanted.replace(",", " ").split())))
+    return tuple(sorted(set(name_list(wanted))))
 
 
 def whole(environ: Mapping[str, str], name: str, default: int, what: str = "") -> int:

@@ -78,7 +78,7 @@ class Bench:
         """Seconds from command to verdict without a change: by our kunit.py, and by the kernel's kunit.py."""
         tree = self.scratch / "out/tree" / self.kernel.label
         build = tree / f"{self.kernel.label}-arm64-4K"
-        return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
+        return self.rounds(lambda: self.ours("run", JOBS="1"), lambda: self.theirs(tree, "exec", build))
 
     def spread(self) -> tuple[float, float]:
         """Seconds from command to verdict without a change: with one boot per CPU, and with one boot."""

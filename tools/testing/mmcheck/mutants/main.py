@@ -16,6 +16,7 @@ from ..boot import guest
 from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment, whole
+from ..core.variables import name_list
 from ..run import closing, record
 from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample, suite_matrix
 from .catalogue import Mutant
@@ -62,11 +63,17 @@ def status(results: Sequence[Result]) -> int:
 
 def chosen(mutant: Mutant, only: str) -> bool:
     """Whether one of the globs of ONLY= matches a mutant."""
-    return any(fnmatch.fnmatch(mutant.name, glob) for glob in only.split())
+    return any(fnmatch.fnmatch(mutant.name, glob) for glob in name_list(only))
 
 
 def run(environ: Mapping[str, str]) -> int:
     """Run the command. Returns the exit status."""
+    with record.printed(environ):
+        return judge_chosen(environ)
+
+
+def judge_chosen(environ: Mapping[str, str]) -> int:
+    """Judge the mutants that the variables choose. Returns the exit status."""
     jobs = whole(environ, "JOBS", os.cpu_count() or 1, "the number of boots that run at a time")
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})

@@ -6,17 +6,27 @@ failed cases.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ..boot import results
-from ..core import progress
+from ..core import output, progress
 from ..core.errors import FAILED, NO_VERDICT, UserError
 from ..core.settings import out_of
 from ..run import baseline, record
+
+FOLDER = "results"
+"""The folder below O= with the summary."""
 
 
 def run(environ: Mapping[str, str]) -> int:
     """Run the command. Returns the exit status."""
     out = out_of(environ)
+    with output.as_json(environ, (out / FOLDER / "results.json").read_text):
+        return summary(out)
+
+
+def summary(out: Path) -> int:
+    """Print and write the summary of the results below `out`. Returns the exit status."""
     found = record.latest(out)
     if not found:
         raise UserError(f"no results in {out}: run kunit.py or make kselftest first, or set O=")
@@ -35,7 +45,7 @@ def run(environ: Mapping[str, str]) -> int:
             for line in case.remarks:
                 print(f"    {'FIXED' if line.startswith(baseline.FIXED) else 'STALE'} {case.suite}.{case.name}: {line}")
             every.append(results.Case(f"{one.name} {case.suite}", *list(vars(case).values())[1:]))
-    folder = out / "results"
+    folder = out / FOLDER
     folder.mkdir(exist_ok=True)
     results.save(every, "mmcheck", folder)
     progress.say(f"{results.summary(every)}; results.json and results.xml in {folder}")

@@ -3,6 +3,7 @@
 
 launcher   the code of tools/testing/kunit/kunit.py
 request    the command line of kunit.py
+usage      the help of kunit.py
 workspace  the kernel and tests of a run, their folders, and the lock on these folders
 compare    the same tests on two kernels
 prepare    provides the tools, the source and the working copy for a run

@@ -78,8 +78,8 @@ class Launch:
     def spread(self) -> list[str]:
         """Globs that divide the suites among several boots at a time; [] for one boot.
 
-        With JOBS=, a run of all suites is divided by the times of the last such run. The run stays in one boot if its
-        arguments choose tests, or give the machine several processors.
+        If `jobs` is above 1, a run of all suites is divided by the times of the last such run. The run stays in one
+        boot if its arguments choose tests, or give the machine several processors.
         """
         known = self.request.known
         words = " ".join([*(known.qemu_args or []), *(known.kernel_args or []), *(known.qemu_config or [])])
@@ -87,12 +87,9 @@ class Launch:
         if one or self.jobs < 2 or self.settings.arch == "um":
             return []
         name = self.facts("kunit").name
-        last = next((one for one in record.latest(self.settings.out) if one.name == name), None)
-        seconds: dict[str, float] = {}
-        for case in last.cases if last else []:
-            # Most consoles have no time stamps. The number of cases then replaces the time.
-            seconds[case.suite] = seconds.get(case.suite, 0.0) + (case.seconds or 0.1)
-        return spread.globs(seconds, self.jobs)
+        every = record.every(self.settings.out, f"*{self.build.name}*")
+        own = [one.cases for one in every if one.name == name and one.state in ("passed", "failed")]
+        return spread.globs(spread.weights(own[-1]), self.jobs) if own else []
 
     def complete(self, recorder: record.Recorder) -> None:
         """Add the console to a record, and the facts about the kernel that the console shows."""
@@ -156,6 +153,9 @@ class Launch:
         if settings.arch == "arm64" and self.request.boots and not known.qemu_config:
             # A -cpu among the user's --qemu_args comes later and wins.
             result.append(f"--qemu_args=-cpu {toolchain.ARM64_CPU}")
+        if self.request.boots:
+            # The record takes the times of cases from the stamps. A user's --kernel_args come later and win.
+            result.append("--kernel_args=printk.time=1")
         if settings.pages != "4K":
             result.append(f"--kconfig_add=CONFIG_ARM64_{settings.pages}_PAGES=y")
         return result
@@ -254,13 +254,14 @@ class Launch:
         where = f"after case {boot.last}" if boot.last else "in its first case"
         why = boot.reason or "the kernel printed nothing more until the time limit"
         self.globs = []
+        said = self.log.read_bytes()  # each of the next boots overwrites the log
         listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
+        self.log.write_bytes(said)
         suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
         missing = [suite for suite in suites if suite not in boot.finished and suite != boot.suite]
         again = f"; booting again for {', '.join(missing)}" if missing else ""
         progress.say(f"the kernel ended early in suite {dead}, {where}: {why}{again}")
         cases = self._glob()[0].partition(".")[2] if self._glob() else ""
-        said = self.log.read_bytes()
         for suite in missing:
             part = self.build / "resumed.json"
             xml = self.build / "resumed.xml"
@@ -271,7 +272,6 @@ class Launch:
                 merge(self._file("json"), part, suite)
             if self._file("junit"):
                 merge_junit(self._file("junit"), xml, suite)
-            # Each boot overwrites the log.
             said += self.log.read_bytes() if self.log.exists() else b""
             self.log.write_bytes(said)
 

@@ -8,36 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core import command, disk, dry, ours, progress, variables
+from ..core import command, disk, dry, ours, progress
 from ..core.errors import NO_VERDICT, UserError
 from ..core.settings import from_environment, out_of
 from ..kernel import checkout, source
 from . import baseline, closing, compare
 from .cell import NAME
 from .prepare import prepare
-from .request import READS, VERBS, parse, split
-
-HELP = f"""\
-usage: kunit.py run|config|build|exec|parse [--arch=ARCH, default um] [argument of the kernel's kunit.py ...]
-
-Builds and boots a kernel with the mmcheck suites and prints their verdicts.
-It takes all verbs and arguments of the kernel's own kunit.py: see kunit.py run --help.
-Relative paths start in the current folder.
-
-variables:
-{variables.listed(*READS)}
-
-Instead of KERNEL=7.3 before the command, give KERNEL=7.3 or --kernel 7.3 as an argument; this holds for all of them
-except --jobs, which is an option of the kernel's kunit.py.
-
-arguments of this repository:
-  --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
-  --base NAME   run the tests on a second kernel first, and compare: "unpatched", or a commit of the git tree KDIR=.
-                The status is 1 if a test fails only on your kernel, or no longer runs
-  --no-install  the same as INSTALL=no
-
-{variables.statuses()}
-"""
+from .request import VERBS, parse, split
+from .usage import HELP, READS
 
 
 def own(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -101,7 +80,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             raise UserError('--base compares verdicts: use it with the verb "run"')
         repeat = closing.again(typed, {**environ, "PATCH": ""} if mine.apply else environ)
         return compare.run(mine.base, environ, lambda variables: prepare(request, variables), repeat)
-    launch = prepare(request, environ)
+    # Only this command uses all CPUs by default: other commands run several kernels, or compare times.
+    launch = prepare(request, {"JOBS": str(os.cpu_count() or 1), **environ})
     launch.cell, launch.baseline = environ.get(NAME, ""), known
     launch.repeat = closing.again(arguments, environ)
     status = launch.run()
@@ -119,4 +99,4 @@ def main(arguments: Sequence[str]) -> int:
         progress.say(str(error), "kunit.py")
         return NO_VERDICT
     os.environ.update(found)
-    return command.run("kunit.py", lambda environ: run(rest, environ), os.environ, kept)
+    return command.run("kunit.py", lambda environ: run(rest, environ), os.environ, kept, READS)

@@ -12,7 +12,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +21,9 @@ from typing import Any
 
 from ..boot.results import KNOWN, Case, counts
 from ..boot.results import STATES as CASES
-from ..core import disk, progress
+from ..core import disk, output, progress
 from ..core.errors import FAILED, PASSED, SKIPPED, UserError
+from ..core.settings import out_of
 
 FILE = "run.json"
 
@@ -263,6 +265,23 @@ def of_process(out: Path, process: int, since: float) -> Record | None:
     """The last record of a process that began at `since`. Earlier processes may have had the same number."""
     own = [one for one in every(out) if one.process == process]
     return own[-1] if own and datetime.fromisoformat(own[-1].began).timestamp() >= int(since) else None
+
+
+def printed(environ: Mapping[str, str]) -> AbstractContextManager[None]:
+    """With JSON=1: print the records that this process writes in the block, as one list; see output.as_json().
+
+    The list also has the cells of a matrix that an earlier process completed.
+    """
+    out, since = out_of(environ), int(time.time())
+
+    def text() -> str:
+        found = list(every(out))
+        own = [one for one in found if one.process == os.getpid()]
+        own = [one for one in own if datetime.fromisoformat(one.began).timestamp() >= since]
+        ids = {one.id for one in own}.union(*(one.data.get("done", ()) for one in own))
+        return json.dumps([asdict(one) for one in found if one.id in ids], indent=1)
+
+    return output.as_json(environ, text)
 
 
 def latest(out: Path, kinds: Container[str] = TESTS) -> list[Record]:

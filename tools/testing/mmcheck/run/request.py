@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core import variables
 from ..core.errors import UserError
+from .usage import READS
 
 PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
 """Options of kunit.py that take a path. kunit.py changes its working folder before it uses the path."""
@@ -26,10 +27,6 @@ VERBS = ("run", "config", "build", "exec", "parse")
 
 OWN_OPTIONS = ("--apply", "--base")
 """Options that only mmcheck has."""
-
-
-READS = ("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "BASELINE", "JOBS", "O", "INSTALL", "DRY_RUN")
-"""The variables that the command reads."""
 
 
 LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import guest, results
+from ..core import variables
 from ..core.errors import UserError
 from ..core.settings import PROJECT
 from ..kernel import graft, toolchain
@@ -109,11 +110,11 @@ def cases(text: str) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Program], globs: str) -> list[Program]:
-    """The programs of `every`, or single cases of them, that match one of `globs` (separated by spaces).
+    """The programs of `every`, or single cases of them, that match one of the list `globs`.
 
     A glob names programs or cases. Raises UserError if a glob matches neither.
     """
-    wanted = globs.split()
+    wanted = variables.name_list(globs)
     for glob in wanted:
         names = [name for program in every for name in (program.name, *program.cases)]
         if not fnmatch.filter(names, glob):

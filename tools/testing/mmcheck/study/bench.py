@@ -19,6 +19,7 @@ from ..boot import boot, guest, linear_map
 from ..core import dry, progress
 from ..core.errors import UserError
 from ..core.settings import from_environment, whole
+from ..core.variables import name_list
 from ..kernel import shadow, source
 from ..mutants import catalogue
 from ..run import closing, record
@@ -223,17 +224,20 @@ def run(environ: Mapping[str, str]) -> int:
         )
     mib, repeats = (whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
     jobs = whole(environ, "JOBS", os.cpu_count() or 1)
-    only = environ.get("ONLY", "")
+    only = name_list(environ.get("ONLY", ""))
     (settings.out / "bench").mkdir(parents=True, exist_ok=True)
     for kernel in KERNELS:
         source.obtain(dataclasses.replace(settings, kernel=kernel))
-    names = [*dict.fromkeys(part.name for part in parts(mib, repeats)), "linear_map"]
-    if only not in ("", *names):
-        raise UserError(f"ONLY={only}: use {', '.join(names)}")
-    facts = record.facts("bench", "bench", only, label=" and ".join(KERNELS), arch="arm64 and x86_64", pages="")
+    known = [*dict.fromkeys(part.name for part in parts(mib, repeats)), "linear_map"]
+    for name in only:
+        if name not in known:
+            raise UserError(f"ONLY={name}: use {', '.join(known)}")
+    facts = record.facts(
+        "bench", "bench", " ".join(only), label=" and ".join(KERNELS), arch="arm64 and x86_64", pages=""
+    )
     facts.command = closing.make("bench", environ, "ONLY", "MIB", "REPEATS")
     with record.kept(settings.out, facts) as recorder:
-        found = measured(settings.out, environ, only, mib, repeats, jobs)
+        found = measured(settings.out, environ, only or known, mib, repeats, jobs)
         shown = bench_numbers.tables(found)
         numbers = {name: [dataclasses.asdict(number) for number in own] for name, own in found.items()}
         recorder.put({"numbers": numbers, "tables": [dataclasses.asdict(table) for table in shown]})
@@ -247,12 +251,12 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def measured(
-    out: Path, environ: Mapping[str, str], only: str, mib: int, repeats: int, jobs: int
+    out: Path, environ: Mapping[str, str], only: Sequence[str], mib: int, repeats: int, jobs: int
 ) -> dict[str, list[Number]]:
-    """The numbers of all parts, or of the part `only`."""
+    """The numbers of the parts `only`."""
     found: dict[str, list[Number]] = {}
     for part in parts(mib, repeats):
-        if only in ("", part.name):
+        if part.name in only:
             if part.name == "clear_pages" and not guest.has_kvm("x86_64"):
                 progress.say(
                     "clear_pages: this machine emulates x86_64, so the times are from an emulator, not a processor"
@@ -260,6 +264,6 @@ def measured(
             with dry.part():
                 own = run_part(part, {**environ, "KDIR": ""}, out, jobs)
                 found[part.name] = bench_numbers.merged(found.get(part.name, []), own)
-    if only in ("", "linear_map"):
+    if "linear_map" in only:
         found["linear_map"] = run_linear_map(environ, out)
     return found

@@ -255,9 +255,10 @@ class Runner:
         Returns its exit status, its last line, and its process ID.
         """
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
-        drop |= {"KCONFIG_ADD", "JOBS"}
+        drop.add("KCONFIG_ADD")
         environment = {key: value for key, value in self.environ.items() if key not in drop}
         environment |= {"O": str(self.settings.out), NAME: str(cell) * (not self.only), **cell.variables, **variables}
+        environment["JOBS"] = "1"  # several cells run at a time already
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
         if self.known:
@@ -324,9 +325,10 @@ def run(environ: Mapping[str, str]) -> int:
     jobs = whole(environ, "JOBS", usual, "the number of cells that run at a time")
     cells, only = selection.chosen(environ)
     runner = Runner(cells, environ, only)
-    runner.prepare()
-    runner.load()
-    status = runner.run(jobs)
-    for text in runner.ending():
-        print(text)
+    with record.printed(environ):
+        runner.prepare()
+        runner.load()
+        status = runner.run(jobs)
+        for text in runner.ending():
+            print(text)
     return status

@@ -21,10 +21,11 @@ from ..boot import guest, results
 from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
+from ..core.variables import name_list
 from ..kernel import known_issues, shadow, source, toolchain
 from ..kernel.known_issues import Issue
 from ..mutants import catalogue
-from ..run import closing, selftests
+from ..run import closing, record, selftests
 from ..run.launch import Launch
 from ..run.request import Request, parse
 from ..run.session import SelftestRun
@@ -261,7 +262,7 @@ def prove(
 
 def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str]) -> list[Issue]:
     """The issues of a kernel, limited to the numbers in ONLY=. Raises UserError if the kernel has none of them."""
-    only = (environ.get("ONLY") or "*").split()
+    only = name_list(environ.get("ONLY") or "*")
     read = shadow.reader(kernel.path, settings.features)
     version = known_issues.version_of(read)
     wanted = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
@@ -274,9 +275,11 @@ def run(environ: Mapping[str, str]) -> int:
     """Run the command. Returns 1 if a patch does not fix its issue, or if no test shows the fix; otherwise 0."""
     settings = from_environment({"ARCH": "arm64", **environ})
     kernel = source.obtain(settings)
-    machines_done = prove(kernel, known(kernel, settings, environ), settings, environ, whole=False)
-    proofs = sorted((proof for some, _ in machines_done for proof in some), key=lambda proof: proof.issue.number)
-    return report(proofs, label_of(kernel, settings), settings, environ)
+    issues = known(kernel, settings, environ)
+    with record.printed(environ):
+        machines_done = prove(kernel, issues, settings, environ, whole=False)
+        proofs = sorted((proof for some, _ in machines_done for proof in some), key=lambda proof: proof.issue.number)
+        return report(proofs, label_of(kernel, settings), settings, environ)
 
 
 def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Mapping[str, str]) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from ..core import dry, git
 from ..core.errors import PASSED, UserError
 from ..core.settings import Settings, from_environment
+from ..core.variables import one_glob
 from ..kernel import identity, known_issues, patch, probes, shadow, source
 from ..mutants import catalogue
 from ..run import closing, compare, launcher, workspace
@@ -134,15 +135,13 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError("give a series: ./mmcheck radar fix.mbox")
     if not Path(given).exists() and ".." not in given:
         raise UserError(f"{given}: neither a file nor a range A..B of commits; see ./mmcheck radar --help")
+    only = one_glob(environ)
     environ = {"ARCH": "arm64", **environ, "PATCH": launcher.patch_of(given, environ)}
     settings = from_environment(environ)
     source.judge(settings)
     assert settings.patch
-    only = environ.get("ONLY", "").split()
-    if len(only) > 1:
-        raise UserError(f"ONLY={environ['ONLY']}: give one glob of suites, such as 'contpte*'")
     files = patch.read(settings.patch)[1]
-    request = parse(["run", f"--arch={settings.arch}", *(only or suites(files))])
+    request = parse(["run", f"--arch={settings.arch}", *([only] if only else suites(files))])
     space = workspace.Workspace(workspace.RunSpec(settings, request))
     space.prepare()
     print(f"{given} changes {', '.join(files)}")

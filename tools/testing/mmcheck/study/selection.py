@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core import progress
+from ..core import progress, variables
 from ..core.errors import UserError
 from ..kernel import patch
 from ..kernel import suites as kernel_suites
@@ -40,7 +40,7 @@ def table(path: Path, own_tree: bool) -> list[Cell]:
 
 def touched(environ: Mapping[str, str]) -> list[str] | None:
     """The files that FILES= names and the files that PATCH= changes; None without these variables."""
-    names = environ.get("FILES", "").replace(",", " ").split()
+    names = variables.name_list(environ.get("FILES", ""))
     if environ.get("PATCH"):
         names += patch.read(Path(environ["PATCH"]))[1]
     return list(dict.fromkeys(names)) or None
@@ -93,7 +93,7 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
     cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
     only = environ.get("ONLY") or "*"
     found: list[Cell] = []
-    for glob in map(str.strip, only.split(",")):
+    for glob in variables.name_list(only, blanks=False) or [only]:  # the names of cells have blanks
         own = [cell for cell in cells if fnmatch.fnmatch(str(cell), glob)]
         if not own:
             raise UserError(f"ONLY={glob}: no such cell; choose from {', '.join(map(str, cells))}")

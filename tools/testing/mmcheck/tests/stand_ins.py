@@ -129,7 +129,7 @@ def console(chosen: dict[str, list[str]], bad: bool = False) -> Iterator[str]:
 def has_parameter(root: Path, word: str) -> bool:
     """Whether the tree has the parameter of a word of the form module.parameter=value. True for other words."""
     match = re.fullmatch(r"(\w+)\.(\w+)=(\S+)", word)
-    if not match or match[1] == "kunit":
+    if not match or match[1] in ("kunit", "printk"):
         return "." not in word.partition("=")[0] or bool(match)
     for file in (path for folder in ("mm", "lib", "arch") for path in root.rglob(f"{folder}/**/*.c")):
         text = file.read_text()
@@ -173,6 +173,7 @@ def kunit(words: Sequence[str]) -> int:
         return 0
     found = chosen(root, options.arch, options.glob)
     if options.list_tests:
+        (build / "test.log").write_text("KTAP version 1\n")
         print("\n".join(f"{suite}.{case}" for suite, cases in found.items() for case in cases))
         return 0
     text = "".join(f"{line}\n" for line in console(found))

@@ -134,10 +134,13 @@ found = []
 for file in sys.argv[1:]:
     with open(file, errors="replace") as lines:
         whole = kunit_parser.parse_run_tests(lines.read().splitlines(), *arguments)
-    found.append([whole.status.name, leaves(whole, ())])
+    found.append([whole.status.name, leaves(whole, ()), whole.expected_count, whole.counts.errors])
 print("\nRESULT", json.dumps(found))
 """
-"""Runs the kernel's own parser on each file. It gives the state of the whole, and of each case and parameter."""
+"""Runs the kernel's own parser on each file.
+
+It gives the state of the whole, the state of each case and parameter, the number of suites, and the number of errors.
+"""
 
 TWICE = "twice-the-console"
 """In this console each line is twice. The parser reads the copies as suites inside of suites."""
@@ -154,7 +157,7 @@ def test_the_kernels_own_parser_agrees() -> None:
         command = [sys.executable, "-c", PARSER, *files]
         done = subprocess.run(command, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True, check=True)
         compared = 0
-        for file, (whole, theirs) in zip(files, json.loads(done.stdout.rpartition("RESULT ")[2]), strict=True):
+        for file, (whole, theirs, _, _) in zip(files, json.loads(done.stdout.rpartition("RESULT ")[2]), strict=True):
             found = cases(Path(file).read_bytes())
             for case in found:
                 state = states.get(theirs.get(f"{case.suite}.{case.name}".replace(": ", ".")), "")

@@ -2,7 +2,10 @@
 """The table of known issues says which issues a tree has. The files that are derived from it are current."""
 
 import dataclasses
+import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -313,3 +316,40 @@ def test_the_summary_begins_with_the_worst() -> None:
     lines = known_issues.summary([*harmless, dataclasses.replace(ISSUES[2], harm="memory")]).splitlines()[2:]
     assert [line.split(" | ")[1].partition(".")[0] for line in lines] == ["3", "1", "2"]
     assert lines[1].startswith(f"| {known_issues.HARMS['speed']} |") and lines[2].startswith("|  |")
+
+
+SCRIPT = """\
+import os, subprocess, sys
+from pathlib import Path
+from types import SimpleNamespace
+from mmcheck import verbs
+from mmcheck.boot.results import Case
+from mmcheck.kernel import source
+from mmcheck.study import patched
+from mmcheck.tests.seeded import recorded
+
+def prove(*_, **__):
+    subprocess.run(["echo", "a program prints this"])
+    for build, state in (("6.12-1-arm64-4K", "failed"), ("6.12-1+fixed-arm64-4K", "passed")):
+        recorded(Path(os.environ["O"]), build, [Case("a", "b", state)])
+    yield [], []
+
+recorded(Path(os.environ["O"]), "7.3-1-arm64-4K", [Case("a", "b", "passed")], began="2026-01-01T00:00:00+00:00")
+source.obtain = lambda _: SimpleNamespace(label="6.12-1")
+patched.known = lambda *_: []
+patched.prove, patched.label_of = prove, lambda *_: "6.12-1"
+sys.exit(verbs.run("known-issues", os.environ))
+"""
+
+
+@pytest.mark.parametrize("wanted", ["", "1"])
+def test_json_has_the_records_of_both_kernels(wanted: str, tmp_path: Path) -> None:
+    environment = {"O": str(tmp_path), "JSON": wanted, "HOME": "/", "PATH": os.environ["PATH"]}
+    environment["PYTHONPATH"] = str(PROJECT / "tools/testing")
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr if wanted else done.stdout
+    assert "a program prints this\n" in said and "nothing was tested: 0 of 0 patches fix their issue" in said
+    if wanted:
+        found = {one["build"]: one["state"] for one in json.loads(done.stdout)}
+        assert found == {"6.12-1-arm64-4K": "failed", "6.12-1+fixed-arm64-4K": "passed"}

@@ -16,6 +16,7 @@ from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.dev import look
 from mmcheck.kernel import toolchain
+from mmcheck.run import record
 from mmcheck.run.request import absolute, split
 
 from .conftest import User, state
@@ -69,6 +70,7 @@ def test_arguments_reach_the_kernels_own_kunit_py_unchanged(user: User) -> None:
     assert call["verb"] == "run"
     assert arguments[-len(given) :] == given
     assert any(a.startswith("--qemu_args=-cpu ") for a in arguments[: -len(given)])
+    assert "--kernel_args=printk.time=1" in arguments[: -len(given)], "the user's --kernel_args win"
     assert "--arch=arm64" in arguments
     assert "--cross_compile=aarch64-linux-gnu-" in arguments
     fragments = [a.partition("/out/tree/")[2].split("/", 1)[1] for a in arguments if a.startswith("--kunitconfig=")]
@@ -239,6 +241,11 @@ def test_after_a_hang_the_other_suites_still_report(user: User) -> None:
     assert again["arguments"][-1] == "three"
     assert "--jobs" not in again["arguments"]
     assert [g["name"] for g in json.loads(results.read_text())["sub_groups"]] == ["all", "three"]
+    (run,) = record.latest(Path(user.environment["O"]))
+    assert [(case.suite, case.state) for case in run.cases] == [
+        ("one", "passed"), ("two", "passed"), ("two", "failed"), ("one", "passed")
+    ], "the record has the cases of all boots"  # fmt: skip
+    assert "two: b: hang: no end after 60 s" in " ".join(run.cases[2].text)
 
 
 def test_after_a_hang_junit_has_the_other_suites_too(user: User) -> None:

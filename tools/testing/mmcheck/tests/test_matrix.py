@@ -18,8 +18,8 @@ from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import suites
 from mmcheck.mutants import catalogue
 from mmcheck.run import record
+from mmcheck.run.cell import NAME, Cell
 from mmcheck.run.cell import TABLE as CELLS
-from mmcheck.run.cell import Cell
 from mmcheck.run.record import Record
 from mmcheck.study import matrix, selection
 
@@ -102,6 +102,29 @@ def test_cells_are_run_and_counted(user: User, tmp_path: Path) -> None:
     assert sorted(whole.data["done"]) == sorted(one.id for name, one in last(user).items() if name)
     assert len(cell.cases) == 2 and len(cell.data["runs"]) == 1 and cell.cell == "arm64 64K" and cell.logs
     files(Path(user.environment["O"]))
+
+
+def test_json_has_the_records_of_all_cells(user: User, tmp_path: Path) -> None:
+    consoles = json.dumps({"all": BAD, "one*": GOOD})
+    done = run(user, tmp_path, JSON="1", FAKE_STATUS="1", FAKE_CONSOLES=consoles)
+    assert done.returncode == 1 and "FAILED: 1 of 3 cells passed" in done.stderr
+    found = {one["data"].get("cell", ""): one for one in json.loads(done.stdout)}
+    assert found.keys() == {"", "arm64 4K", "arm64 64K", "arm64 4K kasan"}
+    for one in found.values():
+        folder = Path(user.environment["O"], "runs", one["id"])
+        assert one == json.loads((folder / record.FILE).read_text()) and one["state"] in ("passed", "failed")
+    assert [case["text"] for case in found["arm64 64K"]["cases"] if case["state"] == "failed"] == [["a: it is wrong"]]
+
+
+def test_a_cell_boots_one_machine_at_a_time(user: User, tmp_path: Path) -> None:
+    two = f"{GOOD}    # Subtest: two\n    ok 1 a\nok 2 two\n".replace("1..1", "1..2")
+    variables = {"FAKE_CONSOLES": json.dumps({"all": two, "one*": GOOD})}
+    for _ in range(2):
+        assert run(user, tmp_path, **variables).returncode == 0
+    assert len(user.calls()) == 6 and not any(call.get("spread") for call in user.calls())
+    own = {"PAGES": "64K", NAME: "arm64 64K", "JOBS": "2", **variables}
+    assert user.kunit("run", "--arch=arm64", **own).returncode == 0
+    assert user.calls()[-1]["spread"], "a run without the matrix is spread"
 
 
 def test_a_failure_says_how_to_see_it_again(user: User, tmp_path: Path) -> None:

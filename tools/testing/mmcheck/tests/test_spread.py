@@ -4,6 +4,7 @@
 import fnmatch
 import io
 import json
+import os
 import random
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from mmcheck.core.settings import PROJECT
 
 from .conftest import User
 from .seeded import recorded
+from .test_consoles import PARSER, PARSERS
 
 SECONDS = {"contpte": 9.0, "contpte_walk": 4.0, "folio": 3.0, "pte": 5.0, "pgtable": 2.0, "unmap": 6.0}
 
@@ -30,7 +32,8 @@ def console(suites: list[str], plan: int | None = None, ends: bool = True) -> li
         f"[    0.3] 1..{len(suites) if plan is None else plan}\n",
     ]
     for number, suite in enumerate(suites, 1):
-        said += ["[    0.4]     KTAP version 1\n", f"[    0.5]     # Subtest: {suite}\n", "[    0.6]     ok 1 a\n"]
+        said += ["[    0.4]     KTAP version 1\n", f"[    0.5]     # Subtest: {suite}\n"]
+        said += ["[    0.5]     1..1\n", "[    0.6]     ok 1 case\n"]
         if ends or number < len(suites):
             said.append(f"[    0.7] ok {number} {suite}\n")
     return [*said, "[    0.9] reboot: Power down\n"] if ends else said
@@ -88,6 +91,18 @@ def test_a_machine_that_dies_loses_no_suite(seed: int) -> None:
     assert found.finished == ["a", "b"] and not found.complete and found.reason == "oh"
 
 
+@pytest.mark.skipif(not PARSERS, reason="no kernel source is in ~/.cache/mmcheck/src: run kunit.py once")
+def test_the_kernels_own_parser_reads_stamps(tmp_path: Path) -> None:
+    """The parser cuts the length of the first stamp off every line, so the plan that we add needs a stamp too."""
+    for number, said in enumerate([console(["a", "b"]), merged(console(["a", "b"]), console(["x", "y", "z"]))]):
+        (tmp_path / f"{number}.log").write_text("".join(said))
+    for folder in PARSERS:
+        command = [sys.executable, "-c", PARSER, *map(str, sorted(tmp_path.glob("*.log")))]
+        done = subprocess.run(command, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True, check=True)
+        found = [[len(cases), plan, errors] for _, cases, plan, errors in json.loads(done.stdout.split("RESULT ")[1])]
+        assert found == [[2, 2, 0], [5, 5, 0]]
+
+
 def test_the_emulators_get_their_globs(tmp_path: Path) -> None:
     fake = tmp_path / "qemu"
     fake.write_text('#!/bin/sh\necho KTAP version 1\necho 1..1\nfor last; do :; done\necho "ok 1 $last"\n')
@@ -115,19 +130,36 @@ def test_what_was_said_before_the_time_limit_is_printed(tmp_path: Path) -> None:
 
 
 def spread_over(user: User, *words: str, **variables: str) -> list[str]:
-    """The globs of suites that the emulator of a run gets."""
+    """The globs of suites that the emulator gets in a run after a run of all suites with the times SECONDS."""
+    out = Path(user.environment["O"])
+    build = next((out / "tree").glob("*/*-arm64-4K")).name
+    recorded(out, build, [results.Case(suite, "a", "passed", time) for suite, time in SECONDS.items()])
     user.kunit("run", "--arch=arm64", *words, **variables)
     found: list[str] = json.loads(str(user.calls()[-1].get("spread") or "[]"))
     return found
 
 
+def patch(user: User) -> str:
+    """A patch of the user's tree."""
+    file = user.home / "fix.patch"
+    file.write_text("--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n-int memory;\n+long memory;\n")
+    return str(file)
+
+
 def test_a_run_of_all_suites_is_spread_by_the_last_times(user: User) -> None:
-    assert spread_over(user, JOBS="2") == [], "the first run measures the times"
-    out = Path(user.environment["O"])
-    build = next((out / "tree").glob("*/*-arm64-4K")).name
-    recorded(out, build, [results.Case(suite, "a", "passed", time) for suite, time in SECONDS.items()])
-    assert len(spread_over(user, JOBS="2")) == 2
+    user.kunit("run", "--arch=arm64", JOBS="2")
+    assert not user.calls()[-1].get("spread"), "the first run measures the times"
+    assert spread_over(user, JOBS="2") == spread.globs(SECONDS, 2) != []
     assert spread_over(user, JOBS="1") == []
+    assert spread_over(user) == spread.globs(SECONDS, os.cpu_count() or 1), "one boot for each CPU"
     for words in (["one.a"], ["--qemu_args", "-smp 2"], ["--filter", "speed>slow"], ["--kernel_args=kunit.x=1"]):
-        assert spread_over(user, *words, JOBS="2") == []
+        assert spread_over(user, *words) == []
+    assert spread_over(user, "--base=unpatched", PATCH=patch(user)) == [], "both runs have the same conditions"
+    assert len(user.calls()) == 10, "each run called the kernel's kunit.py, --base did it twice"
     assert user.kunit("run", "--arch=arm64", JOBS="x").returncode == 125
+
+
+def test_times_decide_and_numbers_of_cases_replace_them() -> None:
+    timed = [results.Case("a", "1", "passed", 2.5), results.Case("a", "2", "passed"), results.Case("b", "1", "passed")]
+    assert spread.weights(timed) == {"a": 2.5, "b": 0.0}
+    assert spread.weights([results.Case(case.suite, case.name, "passed") for case in timed]) == {"a": 2.0, "b": 1.0}

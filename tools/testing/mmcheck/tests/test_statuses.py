@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The exit statuses of commands, and the checks of their arguments."""
 
+import contextlib
 import errno
 import json
 import os
@@ -18,7 +19,7 @@ from mmcheck.core import command, disk, variables
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import toolchain
-from mmcheck.run import record
+from mmcheck.run import record, usage
 from mmcheck.verb import KERNEL
 
 from .conftest import User
@@ -229,8 +230,6 @@ QUICK = 3
 """The help of a command may take at most this many times as long as the imports of LIBRARIES. On an idle machine it
 takes about 1.5 times as long. With the import of one command it would take 5 times as long."""
 LIBRARIES = "argparse, dataclasses, difflib, pathlib"
-LAUNCHER = "mmcheck.run.launcher"
-"""The help of `run` imports this module, because the kernel's kunit.py has a part of this help. Its limit is 1.7."""
 
 
 def cpu_time(words: list[str], environment: dict[str, str], starts_with: str) -> float:
@@ -245,24 +244,33 @@ def cpu_time(words: list[str], environment: dict[str, str], starts_with: str) ->
 def test_help_is_quick(user: User, verb: str) -> None:
     environment = user.environment | {"PYTHONPATH": str(COMMANDS.parent)}
     words = [sys.executable, str(COMMANDS), *([verb] if verb else []), "--help"]
-    modules, most = (LAUNCHER, 1.7) if verb == "run" else (LIBRARIES, QUICK)
     # Other programs slow a CPU down, so measure both commands side by side, and try several times.
     for _ in range(10):
-        imports = cpu_time([sys.executable, "-c", f"import {modules}"], environment, "")
+        imports = cpu_time([sys.executable, "-c", f"import {LIBRARIES}"], environment, "")
         took = cpu_time(words, environment, "usage: ")
-        if took < most * imports:
+        if took < QUICK * imports:
             break
     else:
         pytest.fail(f"help took {took:.3f} s, and the imports alone {imports:.3f} s")
     assert not Path(user.environment["O"]).exists(), "help writes nothing"
 
 
-@pytest.mark.parametrize("verb", ["", *sorted(set(verbs.VERBS) - {"run"})])
+@pytest.mark.parametrize("verb", ["", *sorted(verbs.VERBS)])
 def test_help_imports_no_command(verb: str) -> None:
     """The import of a command takes only 0.08 s on an idle machine, so a time limit would not notice it."""
     done = python(["-X", "importtime", "tools/testing/mmcheck", *filter(None, [verb]), "--help"])
     imported = set(re.findall(r"\| +mmcheck\.([\w.]+)$", done.stderr, re.MULTILINE))
-    assert imported == {"verb", "verbs", "core", "core.errors", "core.variables"}
+    own = {"run", "run.usage"} if verb == "run" else set()
+    assert imported == {"verb", "verbs", "core", "core.errors", "core.variables", *own}
+    assert (usage.LONGER in done.stdout) == (verb == "run")
+
+
+@pytest.mark.parametrize("verb", sorted(verbs.VERBS))
+def test_help_has_an_example(verb: str) -> None:
+    done = python(["tools/testing/mmcheck", verb, "--help"])
+    (line,) = re.findall(r"^example: (.*)", done.stdout, re.MULTILINE)
+    expected = f"./mmcheck {verb} {verbs.VERBS[verb].example}".strip()
+    assert line == (expected.replace("./mmcheck", "./tools/testing/kunit/kunit.py") if verb == "run" else expected)
 
 
 def test_options_variables_and_the_environment_mean_the_same() -> None:
@@ -302,6 +310,7 @@ def test_a_mistyped_verb_and_help_fetch_no_kernel(user: User, words: list[str]) 
 def test_help_of_a_verb_is_the_kernels_own_where_there_is_one(user: User) -> None:
     said = user.kunit("run", "--help").stdout
     assert said.index("  KDIR ") < said.index("the kernel's own output")
+    assert {*usage.READS, "ARCH"} == verbs.VERBS["run"].variables.keys()
 
 
 @pytest.mark.parametrize(
@@ -397,6 +406,41 @@ def test_a_misspelt_variable_starts_nothing() -> None:
     assert "report: KDRI=: there is no such variable; did you mean KDIR=?\n" in done.stderr
 
 
+USUAL = """
+    ARCHFLAGS BASE BROWSER CC CFLAGS COLORTERM COLUMNS CODE CPUSET DIR DISPLAY EDITOR FILENAME GROUPS HOME HOSTNAME
+    HOSTTYPE INVOCATION_ID JOBS_MAX JOB_ID LANG LC_ALL LESS LINES LOGNAME LS_COLORS MACHTYPE MAIL MAKEFLAGS MAKELEVEL
+    MANPATH MORE MORPH OLDPWD OSTYPE PAGER PATHS PS1 PWD PYTHONPATH ROOT SHELL SHLVL SSH_AUTH_SOCK TERM TESTING
+    TESTSUITE TMPDIR TZ USER VISUAL XDG_CACHE_HOME _ a b
+"""
+"""Variables that are often in an environment, and some that look a little like ours."""
+
+
+def test_a_misspelt_variable_of_the_environment_starts_nothing(user: User) -> None:
+    python = [sys.executable, str(PROJECT / "tools/testing/mmcheck")]
+    for words, word, right in (
+        ([*python, "kselftest"], "TEST", "TESTS"),
+        ([*python, "--container", "kselftest"], "STRCIT", "STRICT"),
+        ([str(PROJECT / "tools/testing/kunit/kunit.py"), "run"], "KERNAL", "KERNEL"),
+    ):
+        done = subprocess.run(words, env={**user.environment, word: "x"}, capture_output=True, text=True)
+        line = f"{word} is in the environment, but there is no such variable; use {right}=, or unset {word}"
+        assert done.returncode == 125 and done.stderr.endswith(f": {line}\n") and done.stderr.count("\n") == 1
+    assert not user.calls()
+
+
+def test_variables_of_other_programs_are_accepted() -> None:
+    for name in [*USUAL.split(), *variables.FOREIGN]:
+        variables.check_environment({name: "x"}, variables.NAMES)
+    for name in variables.FOREIGN:
+        assert any(variables.misspelt(name, right) for right in variables.NAMES), f"{name} needs no exception"
+    variables.check_environment({"TEST": "", "TESTS": ""}, variables.NAMES)
+    variables.check_environment({"TEST": "x", "TESTS": "y"}, variables.NAMES)
+    variables.check_environment({"TEST": "x"}, verbs.VERBS["report"].variables)
+    for name in variables.NAMES:
+        with pytest.raises(UserError) if len(name) >= variables.SHORT else contextlib.nullcontext():
+            variables.check_environment({f"{name}_": "x"}, variables.NAMES)
+
+
 def test_a_switch_is_1_or_left_out() -> None:
     done = subprocess.run(["make", "kselftest", "STRICT=yes"], cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 2
@@ -440,6 +484,8 @@ def test_all_variables_that_are_read_are_known() -> None:
         ("./mmcheck kself", ["kselftest"]),
         ("./mmcheck matrix --fi", ["--files"]),
         ("./mmcheck bundle --te", ["--tests"]),
+        ("./mmcheck run --ker", ["--kernel", "--kernel_args"]),
+        ("./mmcheck run --ba", ["--baseline", "--base"]),
         ("./mmcheck --cont", ["--container"]),
         ("./mmcheck --container kself", ["kselftest"]),
         ("./mmcheck --container bundle --te", ["--tests"]),

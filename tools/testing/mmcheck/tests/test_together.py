@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Commands that run at the same time with the same O= give the same verdicts as commands that run one by one."""
 
+import html
 import itertools
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -107,6 +110,15 @@ def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp
     assert "waiting for another run" in said[1][1]
 
 
+def test_json_has_the_record_of_the_mutants(environment: dict[str, str], tmp_path: Path) -> None:
+    with start(environment, "mutants", MUTANTS=str(tmp_path / "one"), JSON="1") as one:
+        said, table = one.communicate(timeout=60)
+    assert one.returncode == 1 and f"FAILED: {COUNT // 2} of {COUNT} mutants noticed" in table
+    (found,) = json.loads(said)
+    assert found["kind"] == "mutants" and found["state"] == "failed"
+    assert {result["name"] for result in found["data"]["mutants"]} == {f"one_{number}" for number in range(COUNT)}
+
+
 def test_a_kill_matrix_waits_for_a_run_with_other_mutants(environment: dict[str, str], tmp_path: Path) -> None:
     with start(environment, "mutants", MUTANTS=str(tmp_path / "one")) as one:
         until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
@@ -160,7 +172,37 @@ def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_
     assert re.search(r"FAILED: \d+ passed, [1-9]\d* failed", done.stdout), done.stdout
     assert re.search(r"^ +FAILED \w+\.\S+$", done.stdout, re.MULTILINE), done.stdout
     (cell,) = [one for one in record.latest(tmp_path / "out", ("matrix",)) if one.cell]
-    assert cell.state == "failed" and any(case.state == "failed" and case.text for case in cell.cases)
+    failed = [case for case in cell.cases if case.state == "failed"]
+    assert cell.state == "failed" and failed and all(case.text for case in failed)
+    shown = shown_by(tmp_path / "out", {**environment, "FAILS": ""})
+    for case in failed:
+        for view, names in shown.items():
+            assert case.full in names, f"{view} does not show this case: {names}"
+
+
+def shown_by(out: Path, environment: dict[str, str]) -> dict[str, set[str]]:
+    """The failed cases that each command shows which reads the results below `out`."""
+    said = {}
+    for verb, status in (("results", 1), ("report", 0), ("kcidb", 0), ("results --json", 1)):
+        command = [sys.executable, "tools/testing/mmcheck", *verb.split()]
+        done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True)
+        assert done.returncode == status, done.stdout + done.stderr
+        said[verb] = done.stdout
+    root = ElementTree.parse(out / "results/results.xml").getroot()
+    suites = {one: str(one.get("name")).rpartition(" ")[2] for one in root.iter("testsuite")}
+    junit = {
+        f"{suite}.{one.get('name')}" for own, suite in suites.items() for one in own if one.find("failure") is not None
+    }
+    page = html.unescape((out / "report/index.html").read_text())
+    cases = json.loads(said["results --json"])["cases"]
+    tests = json.loads((out / "kcidb.json").read_text())["tests"]
+    return {
+        "results": set(re.findall(r"^    FAILED (\w+\.\S+): ", said["results"], re.MULTILINE)),
+        "report": set(re.findall("<h3>(.*?)</h3>", page)),
+        "kcidb": {one["path"].removeprefix("kselftest.mm.") for one in tests if one["status"] == "FAIL"},
+        "JUnit": junit,
+        "JSON": {f"{one['suite'].split()[-1]}.{one['name']}" for one in cases if one["state"] == "failed"},
+    }
 
 
 @pytest.mark.parametrize("verb", ["tlb", "tlb-mutants"])

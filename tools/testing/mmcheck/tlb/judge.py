@@ -20,6 +20,7 @@ from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.lock import held
 from ..core.settings import Settings, from_environment
+from ..core.variables import name_list
 from ..kernel import identity
 from ..mutants import catalogue
 from ..mutants.guest_judge import both
@@ -110,7 +111,7 @@ class Observed(Builder):
 
 def wanted(only: str) -> list[catalogue.Mutant]:
     """The mutants that ONLY= chooses. Raises UserError if it chooses none."""
-    globs = only.split()
+    globs = name_list(only)
     found = [one for one in catalogue.load(FOLDER) if any(fnmatch.fnmatch(one.name, glob) for glob in globs)]
     if not found:
         raise UserError(f"ONLY={only}: no mutant in {FOLDER} has such a name")
@@ -120,7 +121,7 @@ def wanted(only: str) -> list[catalogue.Mutant]:
 def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdict]:
     """The verdict on each mistake of instructions.toml. The first boots have none, and must report nothing new."""
     known = symbols.of_kernel(image)
-    mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in only.split())]
+    mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in name_list(only))]
     if not mistakes or not known.text:
         raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: its folder has no System.map")
     for suite in sorted({one.suite for one in mistakes}):

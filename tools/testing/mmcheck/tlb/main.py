@@ -20,6 +20,7 @@ from ..core import progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.lock import held
 from ..core.settings import from_environment
+from ..core.variables import one_glob
 from ..kernel import identity, source, toolchain
 from ..run import closing, kselftest, record, selftests
 from ..run.launch import Launch
@@ -88,7 +89,7 @@ def judge_variables(environ: Mapping[str, str]) -> None:
     for name in ("IMAGE", "INITRD"):
         if (path := environ.get(name)) and not Path(path).is_file():
             raise UserError(f"{name}={path}: no such file")
-    if environ.get("IMAGE") and environ.get("ONLY"):
+    if one_glob(environ) and environ.get("IMAGE"):
         raise UserError("ONLY= works only for a kernel that mmcheck builds; with IMAGE= use APPEND=")
     if environ.get("TESTS"):
         selftests.chosen(selftests.programs(), environ["TESTS"])
@@ -149,7 +150,7 @@ def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
     emulator, out = qemu.provide(settings.cache), settings.out / KIND
     machine = Machine(emulator, build.plugin(out), out, int(environ.get("CPUS") or "1"))
     append = f"console=ttyAMA0 panic=-1 nokaslr {environ.get('APPEND', '')}" if given else KUNIT
-    if only := environ.get("ONLY"):
+    if only := one_glob(environ):
         append += f" kunit.filter_glob={only}"
     if not given and environ.get("APPEND"):
         append += f" {environ['APPEND']}"
