@@ -51,7 +51,7 @@ def check_environment(environ: Mapping[str, str], reads: Iterable[str]) -> None:
 def check_switches(given: Mapping[str, str]) -> None:
     """Raise UserError for a switch with an unclear value, such as `STRICT=yes`."""
     for name in sorted(SWITCHES & given.keys()):
-        if given[name] not in ("", "0", "1"):
+        if given[name] not in ("", "0", "1", "no"):
             raise UserError(f"{name}={given[name]}: use {name}=1, or leave it out")
 
 

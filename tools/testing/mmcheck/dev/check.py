@@ -8,6 +8,7 @@ reason.
 import contextlib
 import json
 import os
+import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..kernel import graft, library, probes, toolchain
-from ..run import kselftest, skips
+from ..run import kselftest, skips, walk
 from ..run.cell import NAME, Cell, flavours, make
 from ..run.prepare import prepare
 from ..run.request import parse
@@ -230,7 +231,8 @@ def selftests(tally: Tally, cell: Cell, out: Path) -> None:
     what = str(cell)
     progress.say(what)
     environment = {**os.environ, **cell.variables, "ARCH": cell.arch, "O": str(out), "KDIR": ""}
-    environment |= {"KCONFIG_ADD": " ".join(cell.configuration), NAME: what}
+    # The walk uses the same kernel, so this kernel has the auditor too.
+    environment |= {"KCONFIG_ADD": " ".join([*cell.configuration, kselftest.AUDITOR]), NAME: what}
     found: list[results.Case] = []
     try:
         found = kselftest.cases_of(environment)
@@ -247,6 +249,27 @@ def selftests(tally: Tally, cell: Cell, out: Path) -> None:
             tally.skips.append(f"{name}: {' '.join(case.text)}")
         else:
             tally.add(name, case.state == "passed")
+
+
+def walks(tally: Tally, cell: Cell, out: Path) -> None:
+    """Walk with the kernel of the selftests: the same seeds each time, and one random seed."""
+    seed = secrets.randbelow(10**9) + 1000
+    what = f"{cell.place[0]} walk"
+    progress.say(f"{what}: {walk.CHECKED} seconds from seed 1, and one life with the random seed {seed}")
+    environment = {**os.environ, **cell.variables, "ARCH": cell.arch, "O": str(out), "KDIR": "", "AUDIT": ""}
+    environment |= {"KCONFIG_ADD": " ".join(cell.configuration)}
+    try:
+        found, repeat = walk.checked(environment, seed)
+    except UserError as error:
+        progress.say(str(error))
+        tally.add(what, False)
+        return
+    for one in found:
+        if not one.passed:
+            print(*one.report(), sep="\n")
+            progress.say(f"next: {repeat} SEED={one.again}")
+        for case in one.cases:
+            tally.add(f"{what}: {case.name or f'seed_{one.seed}'}", case.state == "passed")
 
 
 def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
@@ -288,6 +311,7 @@ def run(environ: Mapping[str, str], kernels: bool = True) -> int:
                     styled.add(one.kernel)
         for cell in SELFTESTS:
             selftests(tally, cell, out)
+            walks(tally, cell, out)
     tally.close()
     checked.keep(out, commit, tally.passed, len(tally.failures), kernels)
     return FAILED if tally.failures else PASSED

@@ -139,6 +139,22 @@ static void print_left_out(void)
 		printf("# no mm_audit in debugfs: the kernel's own counters are not audited\n");
 }
 
+/*
+ * Print how many pairs of calls the walk has made, of those that it can make.
+ * The second call of a pair follows the first one directly.
+ */
+static void print_pairs(void)
+{
+	unsigned int i, calls = 0, seen = 0;
+
+	for (i = 0; i < walk_nr_calls; i++) {
+		calls += wanted[i] && walk_calls[i].weight && has(walk_calls[i].needs);
+		seen += __builtin_popcountll(walk->pairs[i][0]) +
+			__builtin_popcountll(walk->pairs[i][1]);
+	}
+	printf("# %u of %u pairs of calls\n", seen, calls * calls);
+}
+
 static double now(void)
 {
 	struct timespec t;
@@ -159,17 +175,37 @@ static void write_program(uint64_t seed, const struct walk_step *steps, uint32_t
 	}
 }
 
-static void report(uint64_t seed, bool hang)
+/*
+ * Returns whether a life without steps fails in the same way. The kernel's
+ * books then stay wrong until the next boot, and each sequence fails.
+ */
+static bool stays(uint64_t seed, const struct walk_step *steps)
+{
+	struct walk_verdict first = walk->verdict;
+	bool same;
+
+	same = !strncmp(first.rule, "audit-", 6) && !walk_life(seed, 0, steps, 0, NULL) &&
+	       !strcmp(first.rule, walk->verdict.rule);
+	walk->verdict = first;
+	return same;
+}
+
+/* Report a failure. Returns whether the walk can continue in this boot. */
+static bool report(uint64_t seed, bool hang)
 {
 	static struct walk_step steps[WALK_STEPS];
 	uint32_t nr = walk->nr_steps;
 	unsigned int of = 0;
+	bool stuck;
 
 	memcpy(steps, walk->steps, nr * sizeof(*steps));
 	printf("# seed %llu fails in step %u: %s: %s\n", (unsigned long long)seed,
 	       walk->verdict.step, walk->verdict.rule, walk->verdict.text);
 	fflush(stdout);
-	if (option.shrink && !hang) {
+	stuck = !hang && stays(seed, steps);
+	if (stuck) {
+		printf("# the violation stays after the life, so the walk ends; see all steps\n");
+	} else if (option.shrink && !hang) {
 		nr = walk_shrink(seed, steps, nr, &of);
 		printf("# the same steps fail %u of 4 times; %u steps are enough: %s: %s\n", of, nr,
 		       walk->verdict.rule, walk->verdict.text);
@@ -177,6 +213,7 @@ static void report(uint64_t seed, bool hang)
 	walk_print_words(steps, nr);
 	write_program(seed, steps, nr);
 	fflush(stdout);
+	return !stuck;
 }
 
 static bool seen_before(const char *rule)
@@ -196,8 +233,9 @@ static bool seen_before(const char *rule)
 static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 {
 	uint64_t first = seed, steps = 0, checks = 0;
+	uint64_t audits = walk->audits, audit_ns = walk->audit_ns;
 	double begin = now(), spent;
-	uint32_t done = 0, bad = 0;
+	uint32_t done = 0, bad = 0, passes = 0;
 	static bool reported[WALK_ISSUES];
 	char known[64] = "";
 	int issue;
@@ -206,6 +244,7 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 		bool passed = walk_life(seed, option.steps, NULL, 0, wanted);
 
 		done++;
+		passes += passed;
 		steps += walk->nr_steps;
 		checks += walk->verdict.checks;
 		if (!passed && walk->verdict.known) {
@@ -216,10 +255,11 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 			if (option.program && !seen_before(walk->verdict.rule))
 				report(seed, false);
 		} else if (!passed) {
+			bool hang = !strcmp(walk->verdict.rule, "hang");
+
 			bad++;
-			if (!seen_before(walk->verdict.rule))
-				report(seed, !strcmp(walk->verdict.rule, "hang"));
-			if (!option.going)
+			if ((!seen_before(walk->verdict.rule) && !report(seed, hang)) ||
+			    !option.going)
 				break;
 		}
 		for (issue = 0; issue < WALK_ISSUES; issue++) {
@@ -233,10 +273,19 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 		seed++;
 	}
 	spent = now() - begin;
-	/* A case fails if it made no step or no check. */
-	bad += !steps || !checks;
+	audits = walk->audits - audits;
+	audit_ns = walk->audit_ns - audit_ns;
+	/*
+	 * A case fails if it made no step, no check or no audit. Each life that
+	 * passes ends with an audit.
+	 */
+	bad += !steps || !checks || (has(HAS_AUDIT) && passes && !audits);
 	printf("# %u lives, %llu steps, %llu checks, %.0f steps/s\n", done,
 	       (unsigned long long)steps, (unsigned long long)checks, steps / spent);
+	print_pairs();
+	if (audits)
+		printf("# %llu audits in %.1f s, %.1f audits/s\n", (unsigned long long)audits,
+		       audit_ns / 1e9, audits / (audit_ns / 1e9));
 	printf("%s %d seed_%llu%s\n", bad ? "not ok" : "ok", ++cases, (unsigned long long)first,
 	       known);
 	fflush(stdout);
@@ -339,6 +388,8 @@ int main(int argc, char **argv)
 	 */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memset(wanted, 1, sizeof(wanted));
+	/* --list exits in parse(), after it has found out what the kernel has. */
+	atexit(walk_restore_settings);
 	parse(argc, argv);
 	if (geteuid()) {
 		printf("TAP version 13\n1..0 # SKIP needs root\n");
@@ -347,7 +398,6 @@ int main(int argc, char **argv)
 	walk_open_objects(walk_folders);
 	walk_probe();
 	walk_save_settings();
-	atexit(walk_restore_settings);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
@@ -355,6 +405,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	printf("TAP version 13\n");
 	print_left_out();
+	walk_first_audit();
 	if (getrandom(&random_seed, 4, 0) != 4)
 		random_seed = time(NULL);
 	if (option.seeded || option.seconds || option.lives) {

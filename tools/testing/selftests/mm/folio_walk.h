@@ -160,6 +160,8 @@ struct walk {
 	uint64_t stamp;
 	uint8_t pins[WALK_PROCS];	/* which slots of a process hold pins */
 	uint64_t calls[128];
+	uint64_t pairs[128][2];	/* for each call, a bit for each call that came next */
+	uint64_t audits, audit_ns;	/* how many audits, and how long they took */
 	bool known[WALK_ISSUES];	/* known issues that were met */
 	struct walk_verdict verdict;
 };
@@ -290,6 +292,10 @@ void walk_check_all(bool slow);
 void walk_check_forget(int proc);
 bool walk_before(const struct walk_step *s);
 void walk_after(const struct walk_step *s, long result);
+
+/* folio_walk_audit.c */
+void walk_audit(bool quiet);
+void walk_first_audit(void);
 
 /* folio_walk_machine.c: what the kernel has, and settings */
 void walk_probe(void);

@@ -554,6 +554,16 @@ static void draw_reclaim(struct walk_step *s)
 	s->x = 1 + walk_below(WALK_PAGES);
 }
 
+/*
+ * With 0 there is no limit. A limit stays until the next such call. If it were
+ * much lower than the memory that cannot be reclaimed, the kernel would let the
+ * processes sleep for seconds.
+ */
+static void draw_high(struct walk_step *s)
+{
+	s->x = walk_below(2) ? (2 + walk_below(7)) * WALK_PAGES / 2 : 0;
+}
+
 #include "folio_walk_watch.h"
 
 #include "folio_walk_file.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The driver of folio_walk makes these checks from outside a worker. It checks
- * pagemap, the kernel's log, and mm_audit. Reading pagemap changes nothing, so
- * swapped pages stay in swap.
+ * pagemap and the kernel's log. Reading pagemap changes nothing, so swapped
+ * pages stay in swap.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -263,34 +263,6 @@ static void check_log(void)
 	}
 }
 
-/* Let mm_audit check all address spaces; see tools/testing/mmcheck/. */
-static void check_audit(void)
-{
-	char text[2048], path[96], *line;
-	unsigned int violations = 0;
-	ssize_t n;
-	int fd;
-
-	if (!has(HAS_AUDIT))
-		return;
-	snprintf(path, sizeof(path), "%s/mm_audit", walk_debugfs);
-	walk_write_text(path, "1");
-	fd = open(path, O_RDONLY);
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return;
-	text[n] = 0;
-	line = strrchr(strtok(text, "\n"), ',');
-	if (line && sscanf(line, ", %u violations", &violations) == 1 && violations) {
-		char rule[40], *first = strtok(NULL, "\n");
-
-		snprintf(rule, sizeof(rule), "audit-%.*s", (int)strcspn(first ?: "", ":"),
-			 first ?: "");
-		walk_fail(rule, "%s", first ?: "the auditor found violations");
-	}
-}
-
 /*
  * Check the range in each process, since a wrong entry often harms another
  * process.
@@ -350,7 +322,7 @@ void walk_check_step(const struct walk_step *s)
 	if (!(draw >> 48 & 31))
 		walk_check_smaps(proc);
 	if (!(draw >> 54 & 63))
-		check_audit();
+		walk_audit(false);
 }
 
 /* Check all pages of each process. */
@@ -369,6 +341,7 @@ void walk_check_all(bool slow)
 	}
 	if (!walk->verdict.failed)
 		check_everywhere(0, WALK_PAGES);
-	check_audit();
+	if (!walk->verdict.failed)
+		walk_audit(false);
 	check_log();
 }

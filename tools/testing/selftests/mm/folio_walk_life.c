@@ -29,6 +29,12 @@ static bool allowed(const struct walk_call *c, long error)
 	return error == NOT_NOW;
 }
 
+/* Note which call follows which. A pair may be calls of two processes. */
+static void note_pair(const struct walk_step *before, const struct walk_step *s)
+{
+	walk->pairs[before->call][s->call / 64] |= BITS(s->call % 64);
+}
+
 static void step(const struct walk_step *s)
 {
 	const struct walk_call *c = &walk_calls[s->call];
@@ -97,6 +103,8 @@ static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given,
 			fflush(stdout);
 		}
 		step(s);
+		if (i && !given && !walk->verdict.failed)
+			note_pair(&walk->steps[i - 1], s);
 	}
 	if (!walk->verdict.failed)
 		walk_check_all(true);
@@ -124,6 +132,11 @@ bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uin
 	walk->stamp = 0;
 	walk->nr_steps = 0;
 	walk->verdict = (struct walk_verdict){};
+	/* If the kernel dies, this line is the last one with a seed on the console. */
+	if (given)
+		printf("# seed %llu, %u steps again\n", (unsigned long long)seed, nr);
+	else
+		printf("# seed %llu\n", (unsigned long long)seed);
 	fflush(stdout);
 	pid = fork();
 	if (pid < 0) {
@@ -144,6 +157,9 @@ bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uin
 	/* main() adopted the workers. */
 	while (waitpid(-pid, &status, 0) > 0 || errno == EINTR)
 		;
+	/* On a machine that does nothing else, all folios of the life must be free now. */
+	if (!walk->verdict.failed && has(HAS_MACHINE))
+		walk_audit(true);
 	return !walk->verdict.failed;
 }
 

@@ -26,6 +26,7 @@
 #include "folio_walk_abi.h"
 
 #define THP "/sys/kernel/mm/transparent_hugepage"
+#define GROUP "/sys/fs/cgroup/folio_walk"
 
 char walk_debugfs[64] = "/sys/kernel/debug";
 
@@ -63,15 +64,25 @@ static struct setting {
 static unsigned int nr_settings;
 static pid_t owner;
 
-static void save(const char *path)
+static void save_as(const char *path, const char *value)
 {
 	struct setting *s = &settings[nr_settings];
+
+	if (nr_settings == sizeof(settings) / sizeof(*settings))
+		return;
+	snprintf(s->path, sizeof(s->path), "%s", path);
+	snprintf(s->value, sizeof(s->value), "%s", value);
+	nr_settings++;
+}
+
+static void save(const char *path)
+{
 	char text[256] = "", *open_, *close_;
 	int fd = open(path, O_RDONLY);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
 	close(fd);
-	if (n <= 0 || nr_settings == sizeof(settings) / sizeof(*settings))
+	if (n <= 0)
 		return;
 	text[n] = 0;
 	open_ = strchr(text, '[');
@@ -81,9 +92,7 @@ static void save(const char *path)
 		memmove(text, open_ + 1, strlen(open_ + 1) + 1);
 	}
 	text[strcspn(text, "\n")] = 0;
-	snprintf(s->path, sizeof(s->path), "%s", path);
-	snprintf(s->value, sizeof(s->value), "%s", text);
-	nr_settings++;
+	save_as(path, text);
 }
 
 void walk_save_settings(void)
@@ -91,7 +100,6 @@ void walk_save_settings(void)
 	char path[128];
 	int order;
 
-	owner = getpid();
 	for (order = 1; order < 16; order++) {
 		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled",
 			 (walk_psize << order) / 1024);
@@ -104,12 +112,6 @@ void walk_save_settings(void)
 	save("/sys/kernel/mm/ksm/run");
 	save("/sys/kernel/mm/ksm/pages_to_scan");
 	save("/sys/kernel/mm/ksm/sleep_millisecs");
-	if (has(HAS_MACHINE) && walk->unit) {
-		snprintf(path, sizeof(path),
-			 "/sys/kernel/mm/hugepages/hugepages-%lukB/nr_hugepages",
-			 in_bytes(walk->unit) / 1024);
-		save(path);
-	}
 }
 
 void walk_restore_settings(void)
@@ -118,6 +120,7 @@ void walk_restore_settings(void)
 
 	if (getpid() != owner)
 		return;
+	rmdir(GROUP);
 	for (i = 0; i < nr_settings; i++)
 		walk_write_text(settings[i].path, settings[i].value);
 }
@@ -146,6 +149,12 @@ void walk_first_settings(void)
 		walk_write_text("/sys/kernel/mm/ksm/run", "0");
 		walk_write_text("/sys/kernel/mm/ksm/pages_to_scan", "1000");
 		walk_write_text("/sys/kernel/mm/ksm/sleep_millisecs", "5");
+	}
+	/* The workers of the life will be in the same cgroup as this process. */
+	if (has(HAS_RECLAIM)) {
+		walk_write_text(GROUP "/memory.high", "max");
+		if (!walk_write_text(GROUP "/cgroup.procs", "0"))
+			walk_fail("setup", "cannot enter " GROUP ": %s", strerror(errno));
 	}
 }
 
@@ -287,8 +296,24 @@ static void probe_hugetlb(void)
 	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%lukB/nr_hugepages", best);
 	wanted = WALK_PROCS * WALK_PAGES / walk->unit + 4;
 	snprintf(text, sizeof(text), "%lu", wanted);
+	save(path);
 	walk_write_text(path, text);
 	set(HAS_HUGETLB, walk_read_number(path) >= (long)wanted);
+}
+
+/*
+ * Make a memory cgroup for the processes of the walk. Without --machine, use it
+ * only if the machine already counts the memory of cgroups.
+ */
+static void probe_cgroup(void)
+{
+	if (mkdir(GROUP, 0755) && errno != EEXIST)
+		return;
+	if (has(HAS_MACHINE) && access(GROUP "/memory.reclaim", F_OK)) {
+		save_as("/sys/fs/cgroup/cgroup.subtree_control", "-memory");
+		walk_write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+	}
+	set(HAS_RECLAIM, !access(GROUP "/memory.reclaim", W_OK));
 }
 
 /* If debugfs is not mounted, mount it where only this process sees it. */
@@ -310,7 +335,9 @@ void walk_probe(void)
 	char path[128];
 	int order, fd;
 
+	owner = getpid();
 	find_debugfs();
+	probe_cgroup();
 	snprintf(path, sizeof(path), "%s/split_huge_pages", walk_debugfs);
 	/* A locked-down kernel refuses to open files of debugfs. */
 	fd = open(path, O_WRONLY);

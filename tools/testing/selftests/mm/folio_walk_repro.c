@@ -79,11 +79,12 @@ static void print_call(FILE *out, const struct walk_step *s)
 
 /*
  * Print the folio sizes that are allowed at the start of the sequence with this
- * seed; see walk_first_settings().
+ * seed, and the entry into the memory cgroup if a step needs it; see
+ * walk_first_settings().
  */
-static void print_settings(FILE *out, uint64_t seed)
+static void print_settings(FILE *out, uint64_t seed, const struct walk_step *steps, uint32_t nr)
 {
-	uint32_t anon, shmem;
+	uint32_t anon, shmem, i;
 	int order;
 
 	walk_seed(seed);
@@ -94,6 +95,11 @@ static void print_settings(FILE *out, uint64_t seed)
 			fprintf(out, "\tthp(%d, %d); shmem_thp(%d, %d);\n", order,
 				anon >> order & 1,
 				order, shmem >> order & 1);
+	for (i = 0; i < nr; i++)
+		if (walk_calls[steps[i].call].needs & HAS_RECLAIM)
+			break;
+	if (i < nr)
+		fprintf(out, "\tgroup();\n");
 }
 
 /**
@@ -122,7 +128,7 @@ void walk_print_program(FILE *out, uint64_t seed, const struct walk_step *steps,
 	fprintf(out, "\n/* At the end, each process reads these pages. */\n");
 	fprintf(out, "#define LOOK_AT %u\n#define LOOK_PAGES 1\n", look);
 	fprintf(out, "\nstatic void settings(void)\n{\n");
-	print_settings(out, seed);
+	print_settings(out, seed, steps, nr);
 	fprintf(out, "}\n\nstatic const int owner[] = {");
 	for (i = 0; i < nr; i++)
 		fprintf(out, " %d,", steps[i].proc);

@@ -42,6 +42,7 @@ NEW(run_ksm);
 NEW(run_thp);
 NEW(run_swapoff);
 NEW(run_reclaim);
+NEW(run_high);
 NEW(run_clear_refs);
 NEW(run_uffd_register);
 NEW(run_uffd_unregister);

@@ -137,6 +137,19 @@ long run_reclaim(const struct walk_step *s)
 	return text_to("/sys/fs/cgroup/folio_walk/memory.reclaim", text);
 }
 
+/*
+ * Above this limit, the processes reclaim memory before they return from system
+ * calls and faults.
+ */
+long run_high(const struct walk_step *s)
+{
+	char text[32] = "max";
+
+	if (s->x)
+		snprintf(text, sizeof(text), "%lu", in_bytes(s->x));
+	return text_to("/sys/fs/cgroup/folio_walk/memory.high", text);
+}
+
 long run_clear_refs(const struct walk_step *s)
 {
 	char text[2] = { '0' + s->x };

@@ -117,10 +117,15 @@ const struct walk_call walk_calls[] = {
 	{ "ksm", 3, HAS_KSM, 0, 0, draw_ksm, NULL, run_ksm, NULL, { EINTR },
 	  "number(\"/sys/kernel/mm/ksm/run\", $x);" },
 	{ "thp", 4, HAS_THP, 0, 0, draw_thp, valid_thp, run_thp, NULL, {}, "thp($w, $x);" },
-	{ "swapoff", 1, HAS_SWAP, 0, 0, NULL, NULL, run_swapoff, NULL, { ENOMEM },
+	/*
+	 * When a ring of io_uring ends after its file was closed, its process
+	 * gets work to do, and this work interrupts swapoff() and reclaim.
+	 */
+	{ "swapoff", 1, HAS_SWAP, 0, 0, NULL, NULL, run_swapoff, NULL, { ENOMEM, EINTR },
 	  "swapoff(\"/dev/ram0\"); swapon(\"/dev/ram0\", 0);" },
-	{ "reclaim", 1, HAS_RECLAIM, 0, 0, draw_reclaim, NULL, run_reclaim, NULL, { EAGAIN },
-	  "number(\"/sys/fs/cgroup/folio_walk/memory.reclaim\", $x * page);" },
+	{ "reclaim", 2, HAS_RECLAIM, 0, 0, draw_reclaim, NULL, run_reclaim, NULL, { EAGAIN, EINTR },
+	  "number(GROUP \"/memory.reclaim\", $x * page);" },
+	{ "memory_high", 2, HAS_RECLAIM, 0, 0, draw_high, NULL, run_high, NULL, {}, "high($x);" },
 	{ "clear_refs", 2, 0, 0, 0, draw_refs, NULL, run_clear_refs, model_refs, {},
 	  "number(\"/proc/self/clear_refs\", $x);" },
 	{ "uffd_missing", 3, HAS_UFFD, MAPPED | ONLY_ANON | NO_UFFD | NO_LOCKED | NO_GUARD, MISS,
