@@ -102,6 +102,7 @@ NOT_RUN = {
     "make tlb-mutants": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb --only 'contpte*'": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb --tests 'folio_fork hugetlb_block'": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb -- ./program -n 3": "needs QEMU 10; see test_tlb.py",
     "make tlb TESTS=folio_fork": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb --image /boot/vmlinuz --initrd initrd.img": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb-mutants --image Image": "needs QEMU 10; see test_tlb.py",

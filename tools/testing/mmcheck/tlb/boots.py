@@ -21,11 +21,15 @@ SECONDS = 3600
 SILENCE = 900
 
 
-def watched(plugin: Path, out: Path, symbols: Symbols, memory: int) -> list[str]:
-    """The options of QEMU for a boot with the plugin, which writes to the folder `out`. `memory` is in MiB."""
+def watched(plugin: Path, out: Path, symbols: Symbols, memory: int, more: Sequence[str] = ()) -> list[str]:
+    """The options of QEMU for a boot with the plugin, which writes to the folder `out`.
+
+    memory: in MiB
+    more:   additional arguments of the plugin
+    """
     hooks = out / "hooks"
     hooks.write_text(symbols.hooks())
-    given = [f"out={out / 'raw.json'}", f"ram={RAM:x}:{memory << 20:x}", f"hooks={hooks}"]
+    given = [f"out={out / 'raw.json'}", f"ram={RAM:x}:{memory << 20:x}", f"hooks={hooks}", *more]
     return ["-plugin", ",".join([str(plugin), *given])]
 
 
@@ -33,7 +37,8 @@ def watched(plugin: Path, out: Path, symbols: Symbols, memory: int) -> list[str]
 class Machine:
     """A machine for boots: the emulator, the plugin (None boots without it), a folder for results.
 
-    more: additional options of the emulator. If an option is given twice, the option in `more` counts.
+    more:  additional options of the emulator. If an option is given twice, the option in `more` counts.
+    given: additional arguments of the plugin
     """
 
     qemu: Path
@@ -41,6 +46,7 @@ class Machine:
     out: Path
     cpus: int = 1
     more: Sequence[str] = ()
+    given: Sequence[str] = ()
 
     def command(self, image: Path, append: str, symbols: Symbols, more: Sequence[str] = ()) -> list[str]:
         """The command that boots an image."""
@@ -48,7 +54,7 @@ class Machine:
         command += ["-cpu", toolchain.ARM64_CPU, "-smp", str(self.cpus), "-serial", "stdio", "-kernel", str(image)]
         command += self.more
         if self.plugin:
-            command += watched(self.plugin, self.out, symbols, MIB)
+            command += watched(self.plugin, self.out, symbols, MIB, self.given)
         return [*command, *(["-append", append] if append else []), *more]
 
     def run(

@@ -4,9 +4,10 @@
 The command boots a kernel in QEMU 10 with a plugin. The plugin models a TLB that forgets nothing: it keeps each
 translation that a CPU may cache, until an invalidation really removes it. Without IMAGE= the command builds a kernel
 with the KUnit suites, and ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites.
-IMAGE= boots any arm64 kernel. If its System.map is next to the image, the report has names of functions. COMPARE=1
-boots the same kernel also without the plugin, at the same time, and prints the cost of the plugin. The record of the
-run has the report. Documentation/mmcheck/tlb.rst explains the rules.
+With COMMAND= it runs a static program of this machine, or a line for the shell. IMAGE= boots any arm64 kernel. If its
+System.map is next to the image, the report has names of functions. COMPARE=1 boots the same kernel also without the
+plugin, at the same time, and prints the cost of the plugin. The record of the run has the report.
+Documentation/mmcheck/tlb.rst explains the rules.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from .boots import Machine
 KIND = "tlb"
 """The value of `kind` in the records of this command. In the folder O=, the folder of the last boot has this name."""
 
-CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
+CHOICE = ("ONLY", "TESTS", "COMMAND", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose which kernel to boot and which tests to run in this boot."""
 
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
@@ -93,15 +94,18 @@ def judge_variables(environ: Mapping[str, str]) -> None:
         raise UserError("ONLY= works only for a kernel that mmcheck builds; with IMAGE= use APPEND=")
     if environ.get("TESTS"):
         selftests.chosen(selftests.programs(), environ["TESTS"])
+    for chosen in filter(environ.get, ("TESTS", "COMMAND")):
         for name in ("IMAGE", "INITRD", "ONLY", "CPUS", "COMPARE"):
             if environ.get(name):
                 raise UserError(
-                    f"{name}= has no effect on selftests, which run in a separate virtual machine: leave out {name}="
+                    f"{name}= has no effect with {chosen}=, which runs in a separate virtual machine: leave out {name}="
                 )
+    if environ.get("TESTS") and environ.get("COMMAND"):
+        raise UserError("use TESTS= or COMMAND=, not both")
 
 
 def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:
-    """Run the command with TESTS=. Returns the exit status."""
+    """Run the command with TESTS= or COMMAND=. Returns the exit status."""
     settings = from_environment(environ)
     selftests.provide("arm64")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])
@@ -110,7 +114,10 @@ def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:
     words = (environ.get("APPEND") or "").split()
     session = programs.WatchedRun(launch, emulator, plugin, words)
     with session.launch.hold():
-        found, counts, cases = session.watch(selftests.chosen(selftests.programs(), environ["TESTS"]))
+        if line := environ.get("COMMAND"):
+            found, counts, cases = session.watch_line(line)
+        else:
+            found, counts, cases = session.watch(selftests.chosen(selftests.programs(), environ["TESTS"]))
         named(recorder.record, launch)
         recorder.keep(session.consoles)
     failed = [case for case in cases if case.state == "failed"]
@@ -132,18 +139,19 @@ def run(environ: Mapping[str, str]) -> int:
     given = environ.get("IMAGE")
     if not given:
         source.judge(settings)
-    what = environ.get("TESTS") or environ.get("ONLY") or ""
+    what = environ.get("TESTS") or environ.get("COMMAND") or environ.get("ONLY") or ""
     about = record.facts(KIND, "arm64", what, label=Path(given).name if given else "linux", arch="arm64", pages="")
     about.source, about.emulator = f"file {given}" if given else "", "QEMU 10"
     about.command = closing.make(KIND, environ, *CHOICE)
     with held(settings.out / "lock" / KIND, f"it uses {settings.out / KIND}"), record.kept(settings.out, about) as own:
-        status = run_programs(environ, own) if environ.get("TESTS") else run_suites(environ, own)
+        programs_only = environ.get("TESTS") or environ.get("COMMAND")
+        status = run_programs(environ, own) if programs_only else run_suites(environ, own)
         about.state = record.outcome(status)
     return status
 
 
 def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
-    """Run the command without TESTS=. Returns the exit status."""
+    """Run the command without TESTS= and COMMAND=. Returns the exit status."""
     settings = from_environment(environ)
     given = environ.get("IMAGE")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])

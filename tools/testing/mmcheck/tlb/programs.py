@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the selftests in their virtual machine with the plugin."""
+"""Runs the selftests, or a program of the user, in the virtual machine of the selftests with the plugin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,11 +7,14 @@ from pathlib import Path
 from ..boot import results
 from ..boot.boot import IMAGES
 from ..core.errors import UserError
-from ..run import selftests
+from ..run import audit, selftests
 from ..run.launch import Launch
 from ..run.selftests import Machine, Program
 from ..run.session import Boot, SelftestRun
 from . import boots, reports, symbols
+
+Outcome = tuple[list[reports.Report], dict[str, int], list[results.Case]]
+"""The reports of all boots, the sums of their counts, and the cases."""
 
 SILENCE = 300
 """A boot ends after this many seconds without output. The limit is larger than usual, because the plugin is slow."""
@@ -57,10 +60,21 @@ class WatchedRun(SelftestRun):
         self.boots.append(one)
         return one
 
-    def watch(self, wanted: Sequence[Program]) -> tuple[list[reports.Report], dict[str, int], list[results.Case]]:
+    def watch(self, wanted: Sequence[Program]) -> Outcome:
         """Build and run programs. Returns the reports of all boots, the sums of their counts, and the cases."""
         every = selftests.programs()
-        files = self.build([program.name for program in every])
+        return self._watch(wanted, every, self.build([program.name for program in every]))
+
+    def watch_line(self, line: str) -> Outcome:
+        """Run a static program of this machine, or a line for the shell."""
+        name, text, files = audit.script(line, "arm64")
+        self.kernel()
+        wrapper = self.folder / "watched"
+        wrapper.write_text(text)
+        program = Program(name)
+        return self._watch([program], [program], {name: wrapper, **files})
+
+    def _watch(self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path]) -> Outcome:
         cases = self.run(wanted, every, files, SILENCE)
         if all(case.state == "skipped" for case in cases):
             raise UserError(f"no case ran; see {self.folder}")

@@ -26,11 +26,6 @@
 #include "folio_pmd.h"
 #include "folio_state.h"
 
-/* include/uapi/asm-generic/mman-common.h; older headers lack this constant. */
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
-
 FIXTURE(folio_collapse)
 {
 	struct memory memory;

@@ -26,6 +26,7 @@
  */
 #include "folio_did.h"
 #include "folio_known.h"
+#include "folio_ksm.h"
 #include "folio_listen.h"
 #include "folio_state.h"
 
@@ -190,13 +191,10 @@ static unsigned int merge(const struct memory *m, bool zeros)
 {
 	if (madvise(m->at, bytes(m->pages), MADV_MERGEABLE))
 		return 0;
-	write_num(FOLIO_KSM "use_zero_pages", zeros);
-	write_num(FOLIO_KSM "pages_to_scan", 1000);
-	write_num(FOLIO_KSM "sleep_millisecs", 10);
-	write_num(FOLIO_KSM "run", 1);
+	ksm_merge_begin(zeros);
 	for (int i = 0; i < 300 && with_one_frame(m) < m->pages; i++)
 		usleep(100000);
-	write_num(FOLIO_KSM "run", 0);
+	ksm_merge_end();
 	return with_one_frame(m);
 }
 

@@ -5,6 +5,11 @@
 
 #include "folio_util.h"
 
+/* include/uapi/asm-generic/mman-common.h; older headers lack this constant. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 /* If pmd_pages() is 0, a test that needs a huge page is skipped for this reason. */
 #define NO_HUGE_PAGES "no huge pages that fit into this machine"
 

@@ -128,6 +128,7 @@ static struct {
 	{ FOLIO_KSM "pages_to_scan" },
 	{ FOLIO_KSM "sleep_millisecs" },
 	{ FOLIO_KSM "use_zero_pages" },
+	{ FOLIO_KSM "smart_scan" },
 	{ FOLIO_NUMA },
 	{ FOLIO_SCAN "scan_delay_ms" },
 	{ FOLIO_SCAN "scan_period_min_ms" },

@@ -8,8 +8,9 @@
  * After the call has returned, the threads must see the new content, or get the
  * signal that the new permission causes. Each call changes one page of a folded
  * block. The test makes the call for each page of the block. Calls on hugetlb
- * pages and on huge pages change the whole block. If a folio is too small for a
- * block, a call changes the whole folio.
+ * pages and the collapse into a huge page change the whole block. If a folio is
+ * too small for a block, a call changes the whole folio. KSM replaces single
+ * pages.
  *
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
@@ -30,167 +31,14 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-
+#include "folio_ksm.h"
 #include "folio_listen.h"
-#include "folio_state.h"
+#include "folio_pmd.h"
 #include "hugetlb_pool.h"
+#include "tlb_threads.h"
 
-#define READERS 3
-/* Each thread reads all pages ROUNDS times before each call, and ROUNDS times after it. */
-#define ROUNDS 3
-/* At each invalidation, QEMU drops all translations if its TLB has fewer than 256 entries. */
-#define FILL 256
 /* For each entry of calls[], refused calls are repeated at most this many times: see each_call. */
 #define REPEATS 4
-
-static __thread sigjmp_buf stale_caught;
-
-static void stale_signal(int number)
-{
-	siglongjmp(stale_caught, number);
-}
-
-/**
- * struct expected - what an access to a page must give
- * @value: the first word of the page
- * @read: the signal of a read, or 0
- * @write: the signal of a write, or 0
- */
-struct expected {
-	unsigned int value;
-	int read;
-	int write;
-};
-
-static struct {
-	char *at;
-	unsigned int pages;
-	bool writes;		/* the threads also write what they read */
-	struct expected page[1024];
-	atomic_uint seq;
-	atomic_bool stop;
-	char *fill;		/* other pages, which keep the TLBs full */
-} stale;
-
-/**
- * struct reader - a thread that accesses all pages in a loop
- * @rounds: how often it has accessed all pages
- * @checked: the number of accesses while no call was running
- * @wrong: the number of these accesses with an unexpected result
- * @page: the page of the first access with an unexpected result
- * @saw: the result of this access
- */
-struct reader {
-	pthread_t thread;
-	int cpu;
-	atomic_ulong rounds;
-	unsigned long checked, wrong;
-	unsigned int page;
-	struct expected saw, want;
-};
-
-/* Read a page. If @write is set, write the same value back. @saw gets the result. */
-static void stale_access(unsigned int *at, bool write, struct expected *saw)
-{
-	int number;
-
-	*saw = (struct expected){};
-	number = sigsetjmp(stale_caught, 1);
-	if (number) {
-		saw->read = number;
-		return;
-	}
-	saw->value = __atomic_load_n(at, __ATOMIC_RELAXED);
-	if (!write)
-		return;
-	number = sigsetjmp(stale_caught, 1);
-	if (number)
-		saw->write = number;
-	else
-		__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
-}
-
-static void write_word(char *at, unsigned int value)
-{
-	__atomic_store_n((unsigned int *)at, value, __ATOMIC_RELAXED);
-}
-
-static bool stale_agrees(const struct expected *saw, const struct expected *want, bool write)
-{
-	if (saw->read || want->read)
-		return saw->read == want->read;
-	return saw->value == want->value && (!write || saw->write == want->write);
-}
-
-/*
- * Access other pages. In some TLBs all pages whose numbers end in the same bits
- * share an entry. Skip pages that share an entry with the tested memory: a read
- * would drop a translation of the tested memory.
- */
-static void stale_fill(void)
-{
-	for (unsigned int page = 0; page < FILL; page++) {
-		char *at = stale.fill + bytes(page);
-
-		if (((unsigned long)at - (unsigned long)stale.at) / psize() % FILL >= stale.pages)
-			read_byte(at);
-	}
-}
-
-static void *stale_read(void *argument)
-{
-	struct reader *r = argument;
-
-	while (!atomic_load(&stale.stop)) {
-		stale_fill();
-		for (unsigned int page = 0; page < stale.pages; page++) {
-			unsigned int seq = atomic_load(&stale.seq);
-			bool write = stale.writes;
-			struct expected saw, want = stale.page[page];
-
-			if (seq & 1)
-				break;
-			stale_access((unsigned int *)(stale.at + bytes(page)), write, &saw);
-			if (atomic_load(&stale.seq) != seq)
-				continue;
-			r->checked++;
-			if (stale_agrees(&saw, &want, write))
-				continue;
-			if (!r->wrong++) {
-				r->page = page;
-				r->saw = saw;
-				r->want = want;
-			}
-		}
-		atomic_fetch_add(&r->rounds, 1);
-	}
-	return NULL;
-}
-
-/**
- * struct run - the threads of a case, and its memory
- * @reader: the threads
- * @readers: the number of threads
- * @memory: as many pages as a block has
- * @kind: the kind of the memory
- * @order: the order of the memory's folios
- * @huge: whether the memory is a hugetlb page
- * @folds: how often the block was folded before a call
- * @uffd: the descriptor of userfaultfd, or -1
- */
-struct run {
-	struct reader reader[READERS];
-	int readers;
-	struct memory memory;
-	enum memory_kind kind;
-	int order;
-	bool huge;
-	unsigned long folds;
-	int uffd;
-};
 
 FIXTURE(tlb_stale)
 {
@@ -245,6 +93,8 @@ FIXTURE_SETUP(tlb_stale)
 	self->run.memory.fd = -1;
 	self->run.uffd = -1;
 	self->run.readers = 0;
+	self->run.spare = NULL;
+	self->run.reused = 0;
 	self->run.kind = variant->kind;
 	self->run.order = order;
 	self->run.huge = variant->huge;
@@ -289,29 +139,72 @@ FIXTURE_TEARDOWN(tlb_stale)
 		close(self->run.uffd);
 	if (self->run.readers)
 		munmap(stale.fill, bytes(FILL));
-	memory_free(&self->run.memory);
+	run_free(&self->run);
 	if (self->pooled)
 		hugetlb_pool_restore(&self->pool);
 }
 
-/* Wait until each thread has accessed all pages a few times. */
-static void stale_wait(struct run *run)
-{
-	for (int i = 0; i < run->readers; i++) {
-		unsigned long until = atomic_load(&run->reader[i].rounds) + ROUNDS;
+/* What the threads must see after a call. */
+enum after {
+	AFTER_ZERO,		/* a new page */
+	AFTER_WRITE,		/* what this thread writes after the call */
+	AFTER_NOTHING,		/* SIGSEGV */
+	AFTER_READ_ONLY,	/* SIGSEGV for a write */
+	AFTER_BUS,		/* SIGBUS for a write */
+	AFTER_SAME,		/* what they saw before the call */
+};
 
-		while (atomic_load(&run->reader[i].rounds) < until)
-			sched_yield();
-	}
+/**
+ * struct call - a call that changes memory
+ * @name: for messages
+ * @call: changes @length bytes at @at; returns 0 unless the kernel refuses
+ * @after: what the threads must see then
+ * @writes: the threads also write
+ * @anon_only: not for memory of a file
+ * @no_huge: not for hugetlb pages
+ * @one_page: not for the folios of four pages
+ * @repeat: the kernel may refuse the call
+ * @pmd: the memory is as large as a huge page
+ * @single: the memory consists of single pages
+ */
+struct call {
+	const char *name;
+	int (*call)(struct run *run, char *at, size_t length);
+	enum after after;
+	bool writes;
+	bool anon_only;
+	bool no_huge;
+	bool one_page;
+	bool repeat;
+	bool pmd;
+	bool single;
+};
+
+/* Map as much memory as a huge page has, in smaller folios. */
+static const char *stale_pmd(struct run *run)
+{
+	size_t length = bytes(pmd_pages());
+	struct memory *m = &run->memory;
+
+	*m = (struct memory){ .pages = pmd_pages(), .fd = -1, .room_bytes = 2 * length };
+	m->room = mmap(NULL, m->room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m->room == MAP_FAILED)
+		return "out of memory";
+	m->at = (char *)(((unsigned long)m->room + length - 1) & -length);
+	if (mprotect(m->at, length, PROT_READ | PROT_WRITE))
+		return "out of memory";
+	for (unsigned int page = 0; page < m->pages; page++)
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	return NULL;
 }
 
 /* Map memory with a pattern, and let the threads use its translations. */
-static const char *stale_begin(struct run *run, bool writes)
+static const char *stale_begin(struct run *run, const struct call *call)
 {
 	unsigned int n = cont_ptes();
 	const char *why;
 
-	memory_free(&run->memory);
+	run_free(run);
 	if (run->huge) {
 		run->memory = (struct memory){ .pages = n, .fd = -1, .room_bytes = bytes(n) };
 		run->memory.room = mmap(NULL, bytes(n), PROT_READ | PROT_WRITE,
@@ -319,6 +212,12 @@ static const char *stale_begin(struct run *run, bool writes)
 					order_of(bytes(n)) << MAP_HUGE_SHIFT, -1, 0);
 		run->memory.at = run->memory.room;
 		why = run->memory.room == MAP_FAILED ? "no hugetlb page" : NULL;
+	} else if (call->pmd) {
+		why = stale_pmd(run);
+	} else if (call->single) {
+		folio_settings(0);
+		why = memory_map(&run->memory, run->kind, 0, n);
+		folio_settings(run->order);
 	} else {
 		why = memory_map(&run->memory, run->kind, run->order, n >> run->order);
 	}
@@ -330,8 +229,8 @@ static const char *stale_begin(struct run *run, bool writes)
 	}
 	stale.at = run->memory.at;
 	stale.pages = n;
-	stale.writes = writes;
-	run->folds += has_contpte() && folded(&run->memory, 0);
+	stale.writes = call->writes;
+	run->folds += has_contpte() && !call->single && folded(&run->memory, 0);
 	atomic_fetch_add(&stale.seq, 1);
 	stale_wait(run);
 	atomic_fetch_add(&stale.seq, 1);
@@ -448,25 +347,56 @@ static int stale_uffd(struct run *run, char *at, size_t length)
 	       protect(run->uffd, at, length / psize(), true);
 }
 
-/* What the threads must see after a call. */
-enum after {
-	AFTER_ZERO,		/* a new page */
-	AFTER_WRITE,		/* what this thread writes after the call */
-	AFTER_NOTHING,		/* SIGSEGV */
-	AFTER_READ_ONLY,	/* SIGSEGV for a write */
-	AFTER_BUS,		/* SIGBUS for a write */
-};
+/* Collapse the memory into a huge page. */
+static int stale_collapse(struct run *run, char *at, size_t length)
+{
+	return madvise(run->memory.at, bytes(run->memory.pages), MADV_COLLAPSE) ||
+	       smaps_pages(run->memory.at, "AnonHugePages") != run->memory.pages;
+}
 
-static const struct call {
-	const char *name;
-	int (*call)(struct run *run, char *at, size_t length);
-	enum after after;
-	bool writes;
-	bool anon_only;
-	bool no_huge;
-	bool one_page;
-	bool repeat;
-} calls[] = {
+/*
+ * KSM gives a page the frame of another page with the same content, and frees
+ * its old frame. This thread then allocates the old frame, and writes to it.
+ *
+ * KSM visits the page at the higher address last. It keeps the frame of this
+ * page, so this page is the copy. ksmd and this thread run on the same CPU, so
+ * a frame that ksmd frees is one of the next frames that this thread gets.
+ */
+static int stale_ksm(struct run *run, char *at, size_t length)
+{
+	char *copy = run->memory.room + run->memory.room_bytes - length;
+	unsigned long before;
+	cpu_set_t here;
+
+	copy = mmap(copy, length, PROT_READ | PROT_WRITE,
+		    MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return -1;
+	memcpy(copy, at, length);
+	before = pfn_of(at);
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	ksm_pin(&here);
+	if (madvise(at, length, MADV_MERGEABLE) || madvise(copy, length, MADV_MERGEABLE))
+		return -1;
+	ksm_merge_begin(false);
+	for (int i = 0; i < 500 && pfn_of(at) != pfn_of(copy); i++)
+		usleep(10000);
+	ksm_merge_end();
+	if (pfn_of(at) != pfn_of(copy) || pfn_of(at) == before)
+		return -1;
+	run->spare_bytes = bytes(FILL);
+	run->spare = mmap(NULL, run->spare_bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (run->spare == MAP_FAILED)
+		ksft_exit_fail_perror("mmap");
+	memset(run->spare, 0xff, run->spare_bytes);
+	for (unsigned int page = 0; page < FILL; page++)
+		run->reused += pfn_of(run->spare + bytes(page)) == before;
+	return 0;
+}
+
+static const struct call calls[] = {
 	{ "munmap() and mmap()", stale_again, AFTER_ZERO, .no_huge = true },
 	{ "munmap()", stale_unmap, AFTER_NOTHING },
 	{ "mprotect(PROT_READ)", stale_read_only, AFTER_READ_ONLY, .writes = true },
@@ -480,6 +410,12 @@ static const struct call {
 	  .one_page = true },
 	{ "fork() and a write", stale_fork, AFTER_WRITE, .anon_only = true, .one_page = true },
 	{ "UFFDIO_WRITEPROTECT", stale_uffd, AFTER_BUS, .writes = true },
+	{ "MADV_COLLAPSE", stale_collapse, AFTER_WRITE, .anon_only = true, .no_huge = true,
+	  .pmd = true },
+	{ "KSM", stale_ksm, AFTER_SAME, .anon_only = true, .no_huge = true, .one_page = true,
+	  .single = true },
+	{ "KSM and a write", stale_ksm, AFTER_WRITE, .anon_only = true, .no_huge = true,
+	  .one_page = true, .single = true },
 };
 
 static void stale_expect(char *at, unsigned int page, enum after after)
@@ -503,7 +439,27 @@ static void stale_expect(char *at, unsigned int page, enum after after)
 	case AFTER_BUS:
 		want->write = SIGBUS;
 		break;
+	case AFTER_SAME:
+		break;
 	}
+}
+
+/* Whether this machine has what a call needs. */
+static bool stale_possible(const struct call *call)
+{
+	const char *missing = NULL;
+
+	if (call->call == stale_migrate && access("/sys/devices/system/node/node1", F_OK))
+		missing = "two NUMA nodes";
+	if (call->call == stale_split && access("/sys/kernel/debug/split_huge_pages", W_OK))
+		missing = "split_huge_pages in debugfs";
+	if (call->call == stale_ksm && access(FOLIO_KSM "run", W_OK))
+		missing = "CONFIG_KSM=y";
+	if (call->pmd && !pmd_pages())
+		missing = "smaller huge pages";
+	if (missing)
+		ksft_print_msg("%s: left out, because it needs %s\n", call->name, missing);
+	return !missing;
 }
 
 /*
@@ -514,7 +470,7 @@ static void stale_expect(char *at, unsigned int page, enum after after)
 static unsigned long stale_try(struct __test_metadata *_metadata, struct run *run,
 			       const struct call *call, unsigned int page, unsigned int nr)
 {
-	const char *why = stale_begin(run, call->writes);
+	const char *why = stale_begin(run, call);
 	unsigned long checked = 0;
 
 	ASSERT_EQ(NULL, why) {
@@ -565,11 +521,12 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 
 	for (unsigned int c = 0; c < ARRAY_SIZE(calls); c++) {
 		const struct call *call = &calls[c];
-		unsigned int step = run->huge ? n : variant->small ? 4 : 1, refused = 0;
+		unsigned int step = run->huge || call->pmd ? n : variant->small ? 4 : 1;
+		unsigned int refused = 0;
 		unsigned int left = call->repeat ? REPEATS : 0;
 
 		if ((call->anon_only && run->kind != ANON) || (call->no_huge && run->huge) ||
-		    (call->one_page && variant->small))
+		    (call->one_page && variant->small) || !stale_possible(call))
 			continue;
 		/* If the range is part of a folio of a file, MADV_PAGEOUT only splits the folio. */
 		if (call->call == stale_pageout &&
@@ -592,6 +549,8 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 	}
 	DID(done, "calls");
 	DID(checked, "accesses after or before a call");
+	if (run->kind == ANON && !run->huge && !variant->small && !access(FOLIO_KSM "run", W_OK))
+		DID(run->reused, "frames that KSM freed and this thread got");
 	if (has_contpte() && !run->huge && !variant->small && perf_tells())
 		DID(run->folds, "folded blocks");
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One case for each sequence. EL0 runs after each case. */
+/* One case for each sequence. EL0 runs after each case. The other files have more cases. */
 #include "bare.h"
-
-void use_table(int number, u64 asid);
 
 /*
  * Break-before-make: before a new address, memory type, size or contiguous bit
@@ -101,18 +99,18 @@ CASE(break_before_make, memory_type)
 
 CASE(break_before_make_size, contiguous_bit_set)
 {
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < JOINED; i++)
 		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
 	map_block(RW);
 }
 
 CASE(silent, fold)
 {
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < JOINED; i++)
 		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
 	clear_block();
 	dsb(ishst);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < JOINED; i++)
 		tlbi(vale1is, at(VA + i * PAGE) | of(ASID));
 	dsb(ish);
 	map_block(RW);
@@ -120,11 +118,11 @@ CASE(silent, fold)
 
 CASE(break_before_make_size, fold_flush_one_short)
 {
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < JOINED; i++)
 		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
 	clear_block();
 	dsb(ishst);
-	for (int i = 0; i < 15; i++)
+	for (int i = 0; i < JOINED - 1; i++)
 		tlbi(vale1is, at(VA + i * PAGE) | of(ASID));
 	dsb(ish);
 	map_block(RW);
@@ -135,9 +133,9 @@ CASE(silent, unfold)
 	map_block(RW);
 	clear_block();
 	dsb(ishst);
-	tlbi(rvale1is, range(VA, 0, 7, 0) | of(ASID));
+	tlbi(rvale1is, range(VA, JOINED_RANGE, 0) | of(ASID));
 	dsb(ish);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < JOINED; i++)
 		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
 }
 
@@ -146,9 +144,9 @@ CASE(break_before_make_size, unfold_range_too_short)
 	map_block(RW);
 	clear_block();
 	dsb(ishst);
-	tlbi(rvale1is, range(VA, 0, 6, 0) | of(ASID));
+	tlbi(rvale1is, range(VA, SHORTER_RANGE, 0) | of(ASID));
 	dsb(ish);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < JOINED; i++)
 		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
 }
 
@@ -211,7 +209,7 @@ CASE(stale_rights, write_protect_block_without_the_last_page)
 	map_block(RW);
 	map_block(RW | RO);
 	dsb(ishst);
-	for (int i = 0; i < 15; i++)
+	for (int i = 0; i < JOINED - 1; i++)
 		tlbi(vale1is, at(VA + i * PAGE) | of(ASID));
 	dsb(ish);
 }
@@ -221,7 +219,7 @@ CASE(silent, write_protect_block)
 	map_block(RW);
 	map_block(RW | RO);
 	dsb(ishst);
-	tlbi(rvale1is, range(VA, 0, 7, 3) | of(ASID));
+	tlbi(rvale1is, range(VA, JOINED_RANGE, 3) | of(ASID));
 	dsb(ish);
 }
 
@@ -277,7 +275,7 @@ CASE(silent, away_and_back)
 CASE(silent, invalid_to_valid)
 {
 	map(0, RW);
-	map(511, RW);
+	map(ENTRIES - 1, RW);
 }
 
 CASE(silent, tlbi_of_everything)
@@ -345,76 +343,6 @@ CASE(stale_rights, read_only_in_the_upper_half)
 	set(&kernel3[0], RAM | KERNEL | LEAF);
 	dsb(ishst);
 	set(&kernel3[0], RAM | KERNEL | RO | LEAF);
-}
-
-/* Level hints and operands */
-CASE(silent, level_hint)
-{
-	map(0, RW);
-	set(&level3[0], 0);
-	dsb(ishst);
-	tlbi(vale1is, at(VA) | of(ASID) | ttl(3));
-	dsb(ish);
-}
-
-CASE(tlbi_level, level_hint_of_a_block_for_a_page)
-{
-	map(0, RW);
-	set(&level3[0], 0);
-	dsb(ishst);
-	tlbi(vale1is, at(VA) | of(ASID) | ttl(2));
-	dsb(ish);
-	flush(0);
-}
-
-CASE(tlbi_level, level_hint_of_a_page_for_a_block)
-{
-	set(&level2[1], RAM | RW | VALID);
-	dsb(ishst);
-	set(&level2[1], 0);
-	dsb(ishst);
-	tlbi(rvale1is, range(VA + BLOCK, 1, 7, 3) | of(ASID));
-	dsb(ish);
-	tlbi(vale1is, at(VA + BLOCK) | of(ASID));
-	dsb(ish);
-}
-
-CASE(silent, one_tlbi_for_a_block)
-{
-	set(&level2[1], RAM | RW | VALID);
-	dsb(ishst);
-	set(&level2[1], 0);
-	dsb(ishst);
-	tlbi(vale1is, at(VA + BLOCK + 5 * PAGE) | of(ASID) | ttl(2));
-	dsb(ish);
-}
-
-CASE(tlbi_operand, range_without_granule)
-{
-	dsb(ishst);
-	tlbi(rvale1is, (range(VA, 0, 0, 0) & ~(3UL << 46)) | of(ASID));
-	dsb(ish);
-}
-
-CASE(tlbi_operand, range_of_another_granule)
-{
-	dsb(ishst);
-	tlbi(rvale1is, range(VA, 0, 0, 0) | 2UL << 46 | of(ASID));
-	dsb(ish);
-}
-
-CASE(tlbi_operand, hint_of_another_granule)
-{
-	dsb(ishst);
-	tlbi(vale1is, at(VA) | of(ASID) | 8UL << 44 | ttl(3));
-	dsb(ish);
-}
-
-CASE(tlbi_operand, range_not_aligned_to_its_level)
-{
-	dsb(ishst);
-	tlbi(rvale1is, range(VA + PAGE, 0, 0, 2) | of(ASID));
-	dsb(ish);
 }
 
 /*
@@ -490,103 +418,4 @@ CASE(stale_rights, another_task_maps_and_nothing_flushes)
 	become(TASK_B);
 	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
 	become(TASK_A);
-}
-
-/* Contiguous entries */
-CASE(contiguous_mix, only_some_have_the_bit)
-{
-	for (int i = 0; i < 15; i++)
-		set(&level3[i], (RAM + i * PAGE) | RW | CONT | LEAF);
-}
-
-CASE(contiguous_mix, one_frame_is_another)
-{
-	for (int i = 0; i < 16; i++)
-		set(&level3[i], (RAM + (i == 7 ? 8 : i) * PAGE) | RW | CONT | LEAF);
-}
-
-CASE(contiguous_mix, one_is_read_only)
-{
-	for (int i = 0; i < 16; i++)
-		set(&level3[i], (RAM + i * PAGE) | RW | (i == 7 ? RO : 0) | CONT | LEAF);
-}
-
-CASE(silent, one_is_dirty_and_one_is_old)
-{
-	for (int i = 0; i < 16; i++)
-		set(&level3[i], (RAM + i * PAGE) | (RW & ~(i == 3 ? YOUNG : 0)) | DBM | (i == 7 ? RO : 0) | CONT | LEAF);
-}
-
-/* Tables and walk caches */
-CASE(silent, table_cleared_after_tlbi)
-{
-	map(0, RW);
-	set(&level2[0], 0);
-	dsb(ishst);
-	tlbi(vae1is, at(VA) | of(ASID));
-	dsb(ish);
-	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
-}
-
-CASE(table_reuse, table_cleared_before_tlbi)
-{
-	set(&level2[0], 0);
-	dsb(ishst);
-	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
-	tlbi(vae1is, at(VA) | of(ASID));
-	dsb(ish);
-}
-
-CASE(table_reuse, last_level_tlbi_for_a_table)
-{
-	set(&level2[0], 0);
-	dsb(ishst);
-	tlbi(vale1is, at(VA) | of(ASID));
-	dsb(ish);
-	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
-}
-
-/* A page of one address space is cleared for use in another address space. */
-CASE(frame_reuse, page_cleared_while_cached)
-{
-	map(0, RW);
-	use_table(1, ASID + 1);
-	set(&level3[0], 0);
-	dsb(ishst);
-	asm volatile("dc zva, %0" :: "r"(RAM) : "memory");
-	run_el0();
-	use_table(0, ASID);
-}
-
-/* ASIDs */
-CASE(silent, asid_with_tlbi)
-{
-	map(0, RW);
-	use_table(1, ASID + 2);
-	dsb(ishst);
-	tlbi(aside1is, of(ASID));
-	dsb(ish);
-	use_table(1, ASID);
-	use_table(1, ASID + 2);
-	tlbi(aside1is, of(ASID));
-	dsb(ish);
-}
-
-CASE(asid_reuse, asid_without_tlbi)
-{
-	map(0, RW);
-	use_table(1, ASID);
-	use_table(1, ASID + 2);
-	tlbi_all(vmalle1is);
-	dsb(ish);
-}
-
-CASE(silent, changed_while_not_in_use)
-{
-	map(0, RW);
-	use_table(1, ASID + 2);
-	dsb(ishst);
-	tlbi(aside1is, of(ASID));
-	dsb(ish);
-	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
 }

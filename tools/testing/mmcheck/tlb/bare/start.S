@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Start, a switch to EL0 and back, and the end. The program runs at EL1, at its physical address. */
+#include "bare.h"
+
 	.section .text.start, "ax"
 	.globl	start
 start:
@@ -19,13 +21,13 @@ power_off:
 	.globl	run_el0
 run_el0:
 	stp	x29, x30, [sp, #-16]!
-	mov	x0, #0xc0000000
+	mov	x0, #EL0
 	msr	elr_el1, x0
 	msr	spsr_el1, xzr
 	isb
 	eret
 
-	.balign	4096
+	.balign	1 << PAGE_SHIFT
 	.globl	user_code
 user_code:
 	svc	#0

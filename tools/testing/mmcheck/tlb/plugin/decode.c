@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Instruction words, and the operands of TLBI. Arm ARM C4.1, C5.3 (TLBI), C6.2 (DSB). */
+/* Instruction words, and the operands of TLBI. Arm ARM C4.1, D8.17.5 (TLBI), C6.2 (DSB). */
 #include <string.h>
 
 #include "tlb.h"
@@ -63,7 +63,7 @@ bool is_bl(uint32_t word, uint64_t pc, uint64_t *target)
 	return word >> 26 == 0x25;
 }
 
-/* Base, scale and number of a TLBI by range. Arm ARM C5.5, TLBI RVAE1. */
+/* Base, scale and number of a TLBI by range. Arm ARM D8.17.5.2. */
 static void range_operand(uint64_t operand, const struct half *form, struct tlbi *to)
 {
 	bool wide = form->lpa2 || form->shift == 16;
@@ -134,7 +134,7 @@ bool decode_tlbi(uint32_t word, uint64_t operand, const struct cpu *cpu, struct 
 	}
 	if (!hint)
 		return true;
-	if (!level && !form.lpa2) {
+	if (!level && (!form.lpa2 || form.shift != 12)) {
 		*wrong = "level hint (TTL) of level 0";
 	} else if (level == 1 && form.shift == 14 && !form.lpa2) {
 		*wrong = "level hint (TTL) of level 1 with pages of 16K";

@@ -148,12 +148,28 @@ static void on_msr(struct cpu *cpu, enum insn kind, const struct site *site)
 	install(cpu, site->pc);
 }
 
+/* How many bits of an address are the offset in a page of the kernel. */
+static int page_shift(const struct cpu *cpu)
+{
+	return guest_half(cpu->tcr, 1).shift;
+}
+
+/* The kernel clears memory. Each page of which it clears the first byte counts as cleared. */
+static void cleared(struct cpu *cpu, uint64_t va, uint64_t size, uint64_t pc)
+{
+	uint64_t page = 1ULL << page_shift(cpu), pa;
+
+	for (uint64_t at = (va + page - 1) & -page; at - va < size; at += page)
+		if (guest_va_to_pa(cpu, at, &pa))
+			rule_zeroed(cpu, pa, pc);
+}
+
 static void on_insn(unsigned int index, void *data)
 {
 	const struct site *site = data;
 	struct cpu *cpu = &cpus[index];
 	enum insn kind = decode(site->word);
-	uint64_t value, pa, size = 0;
+	uint64_t value, size = 1;
 
 	if (kind == INSN_USER_ACCESS && !stale_space[cpu->asid])
 		return;
@@ -186,13 +202,8 @@ static void on_insn(unsigned int index, void *data)
 		size = guest_x(site->word >> 5 & 31);
 		/* fall through */
 	case INSN_ZERO:
-		if (!stale_count)
-			break;
-		value = guest_x(site->word & 31);
-		for (uint64_t at = value & ~4095ULL; at == (value & ~4095ULL) || at < value + size; at += 4096)
-			if ((at >= value || kind == INSN_ZERO) && (!(value & 4095) || kind == INSN_SET) &&
-			    guest_va_to_pa(cpu, at, &pa))
-				rule_zeroed(cpu, pa, site->pc);
+		if (stale_count)
+			cleared(cpu, guest_x(site->word & 31), size, site->pc);
 		break;
 	default:
 		on_msr(cpu, kind, site);
@@ -205,7 +216,7 @@ static void free_pages(struct cpu *cpu, uint64_t page, unsigned int order, uint6
 	if (learned < 3 || order > 18)
 		return;
 	for (uint64_t i = 0; i < 1ULL << order; i++)
-		rule_freed(cpu, ((page - first_page) / 64 + i) << 12, pc);
+		rule_freed(cpu, ((page - first_page) / 64 + i) << page_shift(cpu), pc);
 }
 
 static void on_hook(unsigned int index, void *data)
@@ -241,7 +252,7 @@ static void on_hook(unsigned int index, void *data)
 		break;
 	case HOOK_LEARN_PAGE:
 		if (cpu->free_address && guest_va_to_pa(cpu, cpu->free_address, &pa)) {
-			value = guest_x(0) - (pa >> 12) * 64;
+			value = guest_x(0) - (pa >> page_shift(cpu)) * 64;
 			learned = value == first_page ? learned + 1 : 1;
 			first_page = value;
 		}

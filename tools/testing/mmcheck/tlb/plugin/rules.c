@@ -67,6 +67,7 @@ static void dead(struct event *event, int level, int slot, uint64_t table_pa, ui
 	struct root *root = event->root;
 	struct stale like = {
 		.va = event->va, .size = size_of(root, level), .desc = desc, .pa = output(&root->form, desc, level),
+		.bytes = walk ? 1ULL << root->form.shift : size_of(root, level),
 		.root_pa = root->table->pa, .table_pa = table_pa, .number = now, .task = event->cpu->task,
 		.cpus = root->cpus, .slot = slot, .level = level, .cpu = event->cpu->index, .half = root->half,
 		.walk = walk, .dying = is_dying(event->cpu->task), .reported = reported,
@@ -406,7 +407,7 @@ static void reused(struct stale *one, void *data)
 
 	if (!one->armed)
 		return;
-	report(RULE_FRAME, event->cpu, one, 0, event->pc, "user space runs with a translation of a page that was cleared");
+	report(RULE_FRAME, event->cpu, one, 0, event->pc, one->armed);
 	stale_remove(one);
 }
 
@@ -439,6 +440,24 @@ void rule_freed(struct cpu *cpu, uint64_t pa, uint64_t pc)
 	stale_each_frame(pa, freed, &event);
 }
 
+/*
+ * A page gets another use while a TLB may hold a translation of it. That is a mistake if the process runs, now or later.
+ * A process that has ended does not run.
+ */
+static void must_not_run(struct stale *one, struct event *event, const char *here, const char *elsewhere)
+{
+	if (one->space >= SPACE_GLOBAL)
+		return;
+	one->armed = here;
+	for (int i = 0; i < MAX_CPUS; i++) {
+		if (cpus[i].el0_asid == one->space && i != event->cpu->index) {
+			report(RULE_FRAME, event->cpu, one, 0, event->pc, elsewhere);
+			stale_remove(one);
+			return;
+		}
+	}
+}
+
 static void zeroed(struct stale *one, void *data)
 {
 	struct event *event = data;
@@ -448,17 +467,22 @@ static void zeroed(struct stale *one, void *data)
 		stale_remove(one);
 		return;
 	}
-	if (one->space >= SPACE_GLOBAL)
-		return;
-	one->armed = true;
-	for (int i = 0; i < MAX_CPUS; i++) {
-		if (cpus[i].el0_asid == one->space && i != event->cpu->index) {
-			report(RULE_FRAME, event->cpu, one, 0, event->pc,
-			       "a page is cleared, and user space on another CPU has a translation of it");
-			stale_remove(one);
-			return;
-		}
-	}
+	must_not_run(one, event, "user space runs with a translation of a page that was cleared",
+		     "a page is cleared, and user space on another CPU has a translation of it");
+}
+
+static void becomes_table(struct stale *one, void *data)
+{
+	if (!one->walk && one->desc & DESC_USER)
+		must_not_run(one, data, "user space runs with a translation of a page that became a table",
+			     "a page becomes a table, and user space on another CPU has a translation of it");
+}
+
+void rule_becomes_table(struct cpu *cpu, uint64_t pa, uint64_t pc)
+{
+	struct event event = { .cpu = cpu, .pc = pc };
+
+	stale_each_frame(pa, becomes_table, &event);
 }
 
 void rule_zeroed(struct cpu *cpu, uint64_t pa, uint64_t pc)

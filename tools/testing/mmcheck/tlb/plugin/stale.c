@@ -17,6 +17,9 @@ struct stale *stale_space[SPACES];
 
 static struct stale *by_va[BUCKETS], *by_frame[BUCKETS];
 
+/* Each bit is a size that a translation, or the memory that it points to, has had. */
+static uint64_t va_sizes, frame_sizes;
+
 static unsigned int bucket(int space, uint64_t va)
 {
 	uint64_t key = (va >> 21) * 0x9e3779b97f4a7c15ULL + (uint64_t)space * 0xc2b2ae3d27d4eb4fULL;
@@ -102,6 +105,8 @@ void stale_add(const struct stale *like)
 	if (*head)
 		(*head)->frame_prev = &one->frame_next;
 	*head = one;
+	va_sizes |= one->size;
+	frame_sizes |= one->bytes;
 	stale_count++;
 	counts[COUNT_STALE]++;
 }
@@ -133,14 +138,13 @@ void stale_each(int space, uint64_t va, uint64_t size, void (*fn)(struct stale *
 		 * A large translation is only in the bucket of its first
 		 * address, so search there too.
 		 */
-		static const int sizes[] = { 21, 25, 30, 34, 39 };
-		uint64_t seen[48];
+		uint64_t seen[34 + 64];
 		unsigned int count = 0;
 
 		for (uint64_t at = va & ~((1ULL << 21) - 1); at < va + size; at += 1ULL << 21)
 			seen[count++] = at;
-		for (unsigned int i = 1; i < sizeof(sizes) / sizeof(*sizes); i++)
-			seen[count++] = va & ~((1ULL << sizes[i]) - 1);
+		for (uint64_t sizes = va_sizes & -1ULL << 22; sizes; sizes &= sizes - 1)
+			seen[count++] = va & -(sizes & -sizes);
 		for (unsigned int i = 0; i < count; i++) {
 			bool again = false;
 
@@ -166,19 +170,14 @@ void stale_each(int space, uint64_t va, uint64_t size, void (*fn)(struct stale *
  */
 void stale_each_frame(uint64_t pa, void (*fn)(struct stale *one, void *data), void *data)
 {
-	static const int sizes[] = { 12, 14, 16, 21, 25, 29, 30 };
 	struct stale *one, *next;
-	uint64_t last = ~0ULL;
 
-	for (unsigned int i = 0; stale_count && i < sizeof(sizes) / sizeof(*sizes); i++) {
-		uint64_t base = pa & ~((1ULL << sizes[i]) - 1);
+	for (uint64_t sizes = stale_count ? frame_sizes : 0; sizes; sizes &= sizes - 1) {
+		uint64_t size = sizes & -sizes, base = pa & -size;
 
-		if (base == last)
-			continue;
-		last = base;
 		for (one = by_frame[frame_bucket(base)]; one; one = next) {
 			next = one->frame_next;
-			if (one->pa == base && pa - base < (one->walk ? 4096 : one->size))
+			if (one->pa == base && one->bytes == size)
 				fn(one, data);
 		}
 	}
@@ -334,7 +333,7 @@ void stale_tlbi(struct cpu *cpu, const struct tlbi *op)
 	cpu->pending[cpu->pending_count++].number = now;
 }
 
-/* A DSB. Arm ARM B2.3.12 and D8.17.4: it completes TLBIs if it waits for loads and stores. */
+/* A DSB. Arm ARM D8.17.8: it completes TLBIs if it waits for loads and stores. */
 void stale_dsb(struct cpu *cpu, bool stores, bool complete_tlbi, bool local, bool nxs)
 {
 	int kept = 0;

@@ -67,7 +67,13 @@ struct root *root_at(uint64_t pa)
 	return one && one->pa == pa ? one->root : NULL;
 }
 
-static struct table *add(uint64_t pa, int level, int count, int half)
+/* The store, or the change of a TTBR, that makes a table known. */
+struct cause {
+	struct cpu *cpu;
+	uint64_t pc;
+};
+
+static struct table *add(const struct cause *cause, uint64_t pa, int level, int count, int half)
 {
 	uint64_t *from = guest_ram(pa, count * 8ULL);
 	struct table *one;
@@ -100,6 +106,7 @@ static struct table *add(uint64_t pa, int level, int count, int half)
 		}
 	}
 	tables++;
+	rule_becomes_table(cause->cpu, pa, cause->pc);
 	return one;
 }
 
@@ -145,18 +152,19 @@ static void unlink_child(struct table *parent, int slot, const struct half *form
 	}
 }
 
-static void link_child(struct table *parent, int slot, const struct half *form, uint64_t desc)
+static void link_child(const struct cause *cause, struct table *parent, int slot, const struct half *form,
+		       uint64_t desc)
 {
 	uint64_t pa = output(form, desc, parent->level);
 	struct table *child = table_at(pa);
 
 	if (!child) {
-		child = add(pa, parent->level + 1, 1 << (form->shift - 3), parent->half);
+		child = add(cause, pa, parent->level + 1, 1 << (form->shift - 3), parent->half);
 		if (!child)
 			return;
 		for (int i = 0; i < child->count; i++)
 			if (is_table(child->desc[i], child->level))
-				link_child(child, i, form, child->desc[i]);
+				link_child(cause, child, i, form, child->desc[i]);
 	} else if (child->level != parent->level + 1 || child->pa != pa) {
 		return;
 	}
@@ -249,7 +257,7 @@ static void store_one(struct cpu *cpu, struct table *table, int slot, uint64_t n
 	if (is_table(old, table->level))
 		unlink_child(table, slot, form, old);
 	if (is_table(new, table->level))
-		link_child(table, slot, form, new);
+		link_child(&(struct cause){ cpu, pc }, table, slot, form, new);
 	change.fn = changed_after;
 	each_way(&change, table, (uint64_t)slot << level_shift(form, table->level), form);
 	if (table->root && !table->root->on && !table->parent_count && empty(table))
@@ -349,6 +357,7 @@ void table_install(struct cpu *cpu, int half, uint64_t ttbr, int asid, uint64_t 
 	struct half form = guest_half(cpu->tcr, half);
 	int level = first_level(&form), entries = 1 << (form.bits - level_shift(&form, level));
 	uint64_t pa = ttbr & ((1ULL << 48) - 1) & ~1ULL;
+	const struct cause cause = { cpu, pc };
 	struct table *table;
 	struct root *root;
 
@@ -369,7 +378,7 @@ void table_install(struct cpu *cpu, int half, uint64_t ttbr, int asid, uint64_t 
 		table = table_at(pa);
 		if (table)		/* also part of another tree with another shape */
 			return;
-		table = add(pa, level, entries, half);
+		table = add(&cause, pa, level, entries, half);
 		if (!table)
 			return;
 		root = calloc(1, sizeof(*root));
@@ -381,7 +390,7 @@ void table_install(struct cpu *cpu, int half, uint64_t ttbr, int asid, uint64_t 
 		table->root = root;
 		for (int i = 0; i < table->count; i++)
 			if (is_table(table->desc[i], level))
-				link_child(table, i, &form, table->desc[i]);
+				link_child(&cause, table, i, &form, table->desc[i]);
 	} else if (!root->on) {
 		refresh(cpu, root->table, pc);
 		if (root_at(pa) != root)

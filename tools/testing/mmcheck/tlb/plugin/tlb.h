@@ -131,10 +131,12 @@ struct stale {
 	struct stale *next, **prev;		/* by address */
 	struct stale *space_next, **space_prev;	/* by space */
 	struct stale *frame_next, **frame_prev;	/* by frame */
-	uint64_t va, size, desc, pa, root_pa, table_pa;
+	uint64_t va, size, desc, root_pa, table_pa;
+	uint64_t pa, bytes;			/* of the page, block or table that the entry points to */
 	uint64_t number, task, cpus;
 	int slot, level, space, cpu, half;
-	bool walk, dying, armed, reported, had_level, taken;	/* taken: another task has changed the entry since */
+	bool walk, dying, reported, had_level, taken;	/* taken: another task has changed the entry since */
+	const char *armed;			/* why the process must not run with this translation */
 	struct place store;
 	struct tlbi missed;			/* the last TLBI for the address that did not hit */
 	const char *missed_why;
@@ -210,6 +212,7 @@ void rule_boundary(struct cpu *cpu, uint64_t pc, const char *what, bool everywhe
 void rule_eret(struct cpu *cpu, uint64_t pc);
 void rule_freed(struct cpu *cpu, uint64_t pa, uint64_t pc);
 void rule_zeroed(struct cpu *cpu, uint64_t pa, uint64_t pc);
+void rule_becomes_table(struct cpu *cpu, uint64_t pa, uint64_t pc);
 void rule_contiguous(struct cpu *cpu, struct table *table, int slot, const struct half *form, uint64_t va,
 		     uint64_t pc);
 
