@@ -59,6 +59,10 @@ USUAL = Machine()
 LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1", "nokaslr"), tags=True, memory=5120)
 
 
+GIGANTIC = Machine(words=("hugepagesz=1G", "hugepages=2", "nokaslr"), memory=5120)
+"""A machine with one hugetlb page of 1 GiB on each of its two nodes."""
+
+
 MACHINES = {
     # The newest CPU sets the access flag itself. This old CPU does not, and it supports pages of 16K.
     "contpte_old": Machine(cpu="cortex-a35"),
@@ -73,6 +77,7 @@ MACHINES = {
     "hugetlb_address": Machine(cpus=2),
     "hugetlb_cut": Machine(cpus=2),
     "hugetlb_fork": LARGE,
+    "hugetlb_sizes": GIGANTIC,
     "hugetlb_sparse": LARGE,
     "known-issue-12": LARGE,
     "known-issue-60": LARGE,

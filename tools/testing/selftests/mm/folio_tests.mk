@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tests of runs of page-table entries and of large folios from user space. The Makefile in this folder includes this file.
+TEST_GEN_PROGS += collapse_orders
 TEST_GEN_PROGS += collapse_shmem
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += contpte_old
@@ -12,6 +13,8 @@ TEST_GEN_PROGS += folio_clear_pool
 TEST_GEN_PROGS += folio_clear_race
 TEST_GEN_PROGS += folio_clear_tags
 TEST_GEN_PROGS += folio_collapse
+TEST_GEN_PROGS += folio_counters
+TEST_GEN_PROGS += folio_counters_swap
 TEST_GEN_PROGS += folio_dirty
 TEST_GEN_PROGS += folio_edge
 TEST_GEN_PROGS += folio_exclusive
@@ -22,6 +25,7 @@ TEST_GEN_PROGS += folio_huge
 TEST_GEN_PROGS += folio_ksm
 TEST_GEN_PROGS += folio_lazyfree
 TEST_GEN_PROGS += folio_mlock
+TEST_GEN_PROGS += folio_mremap
 TEST_GEN_PROGS += folio_move
 TEST_GEN_PROGS += folio_numa
 TEST_GEN_PROGS += folio_permission
@@ -32,6 +36,7 @@ TEST_GEN_PROGS += folio_ring
 TEST_GEN_PROGS += folio_split_tags
 TEST_GEN_PROGS += folio_swap
 TEST_GEN_PROGS += folio_tables
+TEST_GEN_PROGS += folio_twice
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += folio_unshare
 TEST_GEN_PROGS += folio_walk
@@ -48,6 +53,7 @@ TEST_GEN_PROGS += hugetlb_pinned
 TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_seal
+TEST_GEN_PROGS += hugetlb_sizes
 TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += hugetlb_taken
 TEST_GEN_PROGS += linear_map_alias
@@ -56,6 +62,7 @@ TEST_GEN_PROGS += mte_ptrace
 TEST_GEN_PROGS += page_poison
 TEST_GEN_PROGS += pmd_change
 TEST_GEN_PROGS += pmd_split
+TEST_GEN_PROGS += process_advice
 TEST_GEN_PROGS += scan_protect
 TEST_GEN_PROGS += shmem_swap
 TEST_GEN_PROGS += swap_error
@@ -71,10 +78,12 @@ TEST_GEN_PROGS += uffd_mremap
 TEST_GEN_PROGS += uffd_poison
 TEST_GEN_PROGS += uffd_remove
 TEST_GEN_PROGS += uffd_rwp
+TEST_GEN_PROGS += uffd_rwp_anon
 TEST_GEN_PROGS += uffd_unregister
 TEST_GEN_PROGS += uffd_zeropage
 
 LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_ksm.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h $(selfdir)/mm/tlb_threads.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_counters.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_khugepaged.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
 # linear_map_alias and fault_around have to know this, and only the kernel's source can tell it.
