@@ -67,6 +67,7 @@ class Walk:
     last:  the seed of the last life
     steps: the steps of the last life, if the boot ended before the program did
     died:  how the boot ended before the program did, or ""
+    once:  whether the boot failed, and another boot from the same seed passed
     """
 
     seed: int
@@ -75,6 +76,7 @@ class Walk:
     last: int = 0
     steps: Sequence[str] = ()
     died: str = ""
+    once: bool = False
 
     @property
     def passed(self) -> bool:
@@ -186,14 +188,18 @@ def session_for(environ: Mapping[str, str]) -> SelftestRun:
 
 
 def checked(environ: Mapping[str, str], seed: int) -> tuple[list[Walk], str]:
-    """Walk a minute from seed 1, then one life from `seed`; returns the walks, and a command that repeats them."""
+    """Walk a minute from seed 1, then one life from `seed`; returns the walks, and a command that repeats them.
+
+    A life that fails gets a second boot, because a random life of any seed may meet a rare race.
+    """
     session = session_for(environ)
     with session.recorded():
         files = session.build([PROGRAM])
         guest.disk(session.settings.out / "kselftest" / "xfs.img")
         found = [*whole_walk(session, files, 1, CHECKED, ""), one(session, files, seed, 0, "")]
         session.save([case for walk in found for case in walk.cases])
-    return found, session.launch.repeat
+        again = [walk.passed or not one(session, files, walk.again, 0, "").passed for walk in found]
+    return [replace(walk, once=not same) for walk, same in zip(found, again, strict=True)], session.launch.repeat
 
 
 def run(environ: Mapping[str, str]) -> int:

@@ -5,6 +5,7 @@ import contextlib
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -264,6 +265,39 @@ def test_make_check_names_each_seed_that_fails(
     said = capsys.readouterr()
     assert "random seed 1042" in said.err and "next: ./mmcheck walk SEED=1042" in said.err
     assert "#   0: process 0: write pages 4-4 value 1" in said.out and "9 lives" not in said.out
+
+
+def test_a_failure_that_does_not_repeat_is_printed_and_does_not_fail_make_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = walk.Walk(5, ["# seed 5 fails in step 3: signal: x"], [Case("folio_walk", "seed_5", "failed")], once=True)
+    monkeypatch.setattr(walk, "checked", lambda _environ, _seed: ([bad], "./mmcheck walk"))
+    tally = check.Tally()
+    check.walks(tally, Cell("6.12", "arm64", selftests=True), tmp_path)
+    assert (tally.passed, tally.failures) == (0, [])
+    assert tally.skips == ["6.12 arm64 4K walk: seed_5: failed, but not again with SEED=5; see its steps above"]
+    said = capsys.readouterr()
+    assert "seed 5 fails in step 3" in said.out and "next: ./mmcheck walk SEED=5" in said.err
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_life_that_fails_gets_a_second_boot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, again: bool) -> None:
+    passed = walk.Walk(1, [], [Case("folio_walk", "seed_1", "passed")])
+    failed = walk.Walk(9, [], [Case("folio_walk", "seed_9", "failed")])
+    boots = [failed, failed if again else replace(failed, cases=passed.cases)]
+    session = session_in(tmp_path)
+    session.recorded = contextlib.nullcontext
+    session.build = lambda _names: {}
+    session.settings = SimpleNamespace(out=tmp_path)
+    session.save = lambda _cases: None
+    session.launch.repeat = "./mmcheck walk"
+    monkeypatch.setattr(walk, "session_for", lambda _environ: session)
+    monkeypatch.setattr("mmcheck.run.walk.guest.disk", lambda path: path)
+    monkeypatch.setattr(walk, "whole_walk", lambda *_: [passed])
+    monkeypatch.setattr(walk, "one", lambda *_: boots.pop(0))
+    found, _ = walk.checked({}, 9)
+    assert [(one.passed, one.once) for one in found] == [(True, False), (False, not again)]
+    assert not boots
 
 
 def test_a_walk_without_a_verdict_fails_make_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ static void judge(char *text, bool quiet)
 void walk_audit(bool quiet)
 {
 	static char text[32768];
-	uint64_t begin = now_ns();
+	unsigned long long begin = now_ns();
 	bool done;
 
 	if (!has(HAS_AUDIT))
