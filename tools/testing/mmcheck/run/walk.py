@@ -47,7 +47,7 @@ _STEP = re.compile(r"# (\d+): process \d+: ")
 """The program prints such a line before each step."""
 
 STAYS = re.compile("# the violation stays")
-"""The program prints such a line if the kernel's books stay wrong. Then it ends."""
+"""The program prints such a line and ends if the auditor finds the same violation again in a life without steps."""
 
 KEEP = "--keep-going"
 

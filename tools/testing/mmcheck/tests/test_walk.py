@@ -340,7 +340,7 @@ STAYS = """\
 
 
 @pytest.mark.parametrize(("more", "seeds"), [("", [7]), (walk.KEEP, [7, 8])])
-def test_if_the_books_stay_wrong_another_boot_continues(
+def test_if_a_violation_stays_another_boot_continues(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: str, seeds: list[int]
 ) -> None:
     boots(monkeypatch, STAYS, GOES_ON.replace("seed 9", "seed 8").replace("seed_9", "seed_8"))

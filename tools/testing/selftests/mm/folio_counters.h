@@ -71,7 +71,7 @@ static inline bool counter_is_known(const char *name)
  * @changes: the expected changes; the last one has no name
  * @what: what happened, for the message
  *
- * All counters that @changes does not name must be as before, except those of khugepaged.
+ * A counter that @changes does not name must be as before. The counters of khugepaged may differ.
  *
  * Return: how many of the expected changes happened
  */

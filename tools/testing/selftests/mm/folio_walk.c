@@ -176,8 +176,8 @@ static void write_program(uint64_t seed, const struct walk_step *steps, uint32_t
 }
 
 /*
- * Returns whether a life without steps fails in the same way. The kernel's
- * books then stay wrong until the next boot, and each sequence fails.
+ * Returns whether a life without steps fails in the same way. Then the kernel's
+ * counters are wrong until the next boot, and each sequence of steps fails.
  */
 static bool stays(uint64_t seed, const struct walk_step *steps)
 {

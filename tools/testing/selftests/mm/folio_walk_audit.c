@@ -105,7 +105,7 @@ void walk_audit(bool quiet)
 /**
  * walk_first_audit() - audit before the first life
  *
- * If other programs ran since the boot, the kernel's books may be wrong already.
+ * If other programs ran since the boot, the kernel's counters may be wrong already.
  * The walk then does not audit, and says so.
  */
 void walk_first_audit(void)

@@ -319,7 +319,7 @@ TEST_F(uffd_rwp_anon, split)
 	disarm(_metadata, self);
 }
 
-/* MADV_COLLAPSE makes no huge page of pages of which some are protected. */
+/* If some of the pages are protected, MADV_COLLAPSE makes no huge page of them. */
 TEST_F(uffd_rwp_anon, collapse)
 {
 	struct memory *m = &self->watched.memory;

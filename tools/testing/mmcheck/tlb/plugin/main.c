@@ -154,7 +154,7 @@ static int page_shift(const struct cpu *cpu)
 	return guest_half(cpu->tcr, 1).shift;
 }
 
-/* The kernel clears memory. Each page of which it clears the first byte counts as cleared. */
+/* The kernel clears memory. A page counts as cleared if its first byte is cleared. */
 static void cleared(struct cpu *cpu, uint64_t va, uint64_t size, uint64_t pc)
 {
 	uint64_t page = 1ULL << page_shift(cpu), pa;
