@@ -22,14 +22,11 @@
 
 #include "folio_did.h"
 #include "folio_known.h"
-#include "hugetlb_pool.h"
+#include "hugetlb_tables.h"
 
 /* The content at first, and what the parent writes. */
 #define FIRST 1
 #define WRITTEN 2
-
-/* How often to fork until the child has the page. */
-#define TRIES 20
 
 /* A write that uses this much CPU time does not end. A copy takes a few milliseconds. */
 #define SECONDS 2
@@ -68,7 +65,7 @@ FIXTURE_SETUP(hugetlb_address)
 
 	self->at = MAP_FAILED;
 	self->fd = -1;
-	self->size = hugetlb_size(0);
+	self->size = hugetlb_size_always_forked();
 	why = hugetlb_pool_have_just(&self->pool, self->size, 1 + variant->spare);
 	if (why)
 		SKIP(return, "%s", why);
@@ -123,24 +120,16 @@ static int wait_and_look(const FIXTURE_DATA(hugetlb_address) * self, bool moved)
 }
 
 /*
- * Fork a child that shares the page. With known issue 10, a child may not have the page of its
- * parent: then fork another one. Returns its process, or -1.
+ * Fork a child that shares the page. Returns its process, or -1.
  */
 static pid_t fork_sharing(const FIXTURE_DATA(hugetlb_address) * self, bool moved)
 {
-	for (int i = 0; i < TRIES; i++) {
-		pid_t child = fork();
-		char has = WRONG;
+	pid_t child = fork();
+	char has = WRONG;
 
-		if (!child)
-			_exit(wait_and_look(self, moved));
-		if (child < 0 || read(self->ready[0], &has, 1) != 1)
-			return -1;
-		if (has == CONTENT)
-			return child;
-		child_of(child);
-	}
-	return -1;
+	if (!child)
+		_exit(wait_and_look(self, moved));
+	return child > 0 && read(self->ready[0], &has, 1) == 1 && has == CONTENT ? child : -1;
 }
 
 /*

@@ -13,7 +13,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_move
  */
 #include "folio_owner.h"
-#include "hugetlb_pool.h"
+#include "hugetlb_tables.h"
 
 FIXTURE(hugetlb_move)
 {
@@ -40,13 +40,10 @@ FIXTURE_VARIANT_ADD(hugetlb_move, moved)
 /* A page, a copy of it for the child, and a page for a kernel that copies wrongly. */
 #define POOL 3
 
-/* How often to fork until the child has the page. */
-#define TRIES 20
-
 FIXTURE_SETUP(hugetlb_move)
 {
 	struct memory *m = &self->memory;
-	size_t size = hugetlb_size(0);
+	size_t size = hugetlb_size_always_forked();
 	const char *why = hugetlb_pool_have(&self->pool, size, POOL);
 
 	m->fd = -1;
@@ -67,25 +64,6 @@ FIXTURE_TEARDOWN(hugetlb_move)
 {
 	memory_free(&self->memory);
 	hugetlb_pool_restore(&self->pool);
-}
-
-/*
- * With known issue 10, a child may not get the page of its parent: then fork another one. Returns
- * the child, or -1.
- */
-static pid_t child_with_page(FIXTURE_DATA(hugetlb_move) * self)
-{
-	struct memory *m = &self->memory;
-
-	for (int i = 0; i < TRIES; i++) {
-		pid_t child = waiting_child(self->go, NULL, m);
-
-		if (child < 0 || child_has(child, m->at, pattern(0)))
-			return child;
-		if (!end_child(child))
-			break;
-	}
-	return -1;
 }
 
 /*
@@ -114,7 +92,7 @@ TEST_F(hugetlb_move, pinned_stays_with_parent)
 	if (fd < 0)
 		SKIP(return, "no io_uring");
 	ASSERT_EQ(frame, pfn_of(m->at));
-	child = child_with_page(self);
+	child = waiting_child(self->go, NULL, m);
 	ASSERT_LT(0, child);
 	EXPECT_EQ(1, mappings(m->at));
 	faults_begin(&before);

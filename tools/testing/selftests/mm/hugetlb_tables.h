@@ -98,6 +98,19 @@ static inline bool used_free(struct used_pages *used, enum used_index index)
 }
 
 /*
+ * Call this just before fork(): the page tables of the child then use pages whose page->index was
+ * 0, which avoids known issue 10. The process stays on one CPU, and the files stay open until it
+ * ends. Without ramfs, the function does nothing.
+ */
+static inline void avoid_issue_10(void)
+{
+	static struct used_pages used;
+
+	if (stay_on_cpu() && (used.files || used_open(&used)))
+		used_free(&used, USED_ZERO);
+}
+
+/*
  * Whether known issue 10 affects pages of this size. If the kernel can share
  * PMD tables, the issue affects pages whose entries are in PTE tables or PUD
  * tables.
@@ -107,6 +120,16 @@ static inline bool may_look_shared(size_t size)
 	size_t entries = psize() / sizeof(long), pmd = entries * psize();
 
 	return psize() != 65536 && (size < pmd || size / pmd >= entries);
+}
+
+/* The smallest size of hugetlb pages that known issue 10 does not affect, or 0. */
+static inline size_t hugetlb_size_always_forked(void)
+{
+	size_t size = hugetlb_size(0);
+
+	for (int rank = 1; size && may_look_shared(size); rank++)
+		size = hugetlb_size(rank);
+	return size;
 }
 
 #endif /* HUGETLB_TABLES_H */

@@ -19,15 +19,12 @@
 #include "folio_did.h"
 #include "folio_known.h"
 #include "folio_listen.h"
-#include "hugetlb_pool.h"
+#include "hugetlb_tables.h"
 
 /* The content at first, the content of the second child's own page, and what the parent writes. */
 #define FIRST 1
 #define OWN 2
 #define WRITTEN 3
-
-/* How often to fork until the child has the page. */
-#define TRIES 20
 
 /* What the second child has. */
 enum what {
@@ -95,7 +92,7 @@ FIXTURE_SETUP(hugetlb_taken)
 	/* The bad frame cannot be used afterwards. */
 	if (variant->what == MEMORY_ERROR && access("/tests/list", F_OK))
 		SKIP(return, "runs only in the virtual machine");
-	self->size = hugetlb_size(0);
+	self->size = hugetlb_size_always_forked();
 	why = hugetlb_pool_have_just(&self->pool, self->size,
 				     1 + (variant->what != MARK) + variant->spare);
 	if (why)
@@ -182,27 +179,19 @@ static bool report(const FIXTURE_DATA(hugetlb_taken) * self, char has, char expe
 }
 
 /*
- * Fork a child that shares the page. With known issue 10, a child may not have the page of its
- * parent: then fork another one. Returns 0 in the child, and its process in the parent, or -1.
+ * Fork a child that shares the page. Returns 0 in the child, and its process in the parent, or -1.
  */
 static pid_t fork_sharing(const FIXTURE_DATA(hugetlb_taken) * self)
 {
-	for (int i = 0; i < TRIES; i++) {
-		char has = WRONG;
-		pid_t child = fork();
+	pid_t child = fork();
+	char has = WRONG;
 
-		if (!child) {
-			if (report(self, look(self), FIRST_CONTENT))
-				return 0;
-			_exit(WRONG);
-		}
-		if (child < 0 || read(self->ready[0], &has, 1) != 1)
-			return -1;
-		if (has == FIRST_CONTENT)
-			return child;
-		child_of(child);
+	if (!child) {
+		if (report(self, look(self), FIRST_CONTENT))
+			return 0;
+		_exit(WRONG);
 	}
-	return -1;
+	return child > 0 && read(self->ready[0], &has, 1) == 1 && has == FIRST_CONTENT ? child : -1;
 }
 
 /*
