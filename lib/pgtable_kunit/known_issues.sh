@@ -245,6 +245,8 @@ issue 83 '' mm/hugetlb.c '__unmap_hugepage_range(' \
 	'if (unlikely(!pte_present(pte))) { /* * If the pte was wr-protected by uffd-wp in any of the'
 issue 84 '' mm/hugetlb.c 'unmap_ref_private(' \
 	'if (!is_vma_resv_set(iter_vma, HPAGE_RESV_OWNER)) unmap_hugepage_range(iter_vma, address, address + huge_page_size(h), page, 0);'
+issue 85 '' mm/memory.c 'can_swapin_thp(' \
+	'pte = ptep_get(ptep); if (!pte_same(pte, pte_move_swp_offset(vmf->orig_pte, -idx)))'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -85,8 +85,10 @@ MACHINES = {
     "known-issue-62": LARGE,
     "known-issue-63": Machine(cpus=2),
     "known-issue-81": LARGE,
+    "known-issue-85": Machine(words=("cgroup_disable=memory",)),
     "mte_core": LARGE,
     "mte_ptrace": LARGE,
+    "swapin_empty": Machine(words=("cgroup_disable=memory",)),
     "tlb_stale": Machine(cpus=2),
     "uffd_unregister": Machine(cpus=2),
 }

@@ -120,20 +120,6 @@ TEST_F(folio_counters_swap, anon)
 	SAME();
 }
 
-/* Write a header that gives the swap device @pages pages. Returns the old number of pages, or 0. */
-static unsigned int resize_swap(unsigned int pages)
-{
-	unsigned int last = 0, new = pages - 1;
-	int fd = open(DISK, O_RDWR);
-
-	/* union swap_header: after 1024 bytes come the version and the number of the last page */
-	if (fd < 0 || pread(fd, &last, sizeof(last), 1028) != sizeof(last) ||
-	    pwrite(fd, &new, sizeof(new), 1028) != sizeof(new) || fsync(fd))
-		last = -1;
-	close(fd);
-	return last + 1;
-}
-
 /*
  * Swap has enough pages, but no aligned range of the size of a folio. So the kernel splits the
  * folio, and its pages go to swap one by one.
@@ -150,7 +136,7 @@ TEST_F(folio_counters_swap, no_room)
 	CHANGES(OWN("anon_fault_alloc", 1), OWN("nr_anon", 1));
 	ASSERT_EQ(0, swapoff(DISK));
 	/* The first page has the header, and the last page is missing. */
-	pages = resize_swap(2 * size - 1);
+	pages = swap_resize(DISK, 2 * size - 1);
 	ASSERT_LT(0, pages);
 	EXPECT_EQ(0, swapon(DISK, 0));
 	EXPECT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
@@ -159,7 +145,7 @@ TEST_F(folio_counters_swap, no_room)
 	    "counters changed by swap");
 	memory_free(m);
 	EXPECT_EQ(0, swapoff(DISK));
-	EXPECT_LT(0, resize_swap(pages));
+	EXPECT_LT(0, swap_resize(DISK, pages));
 	EXPECT_TRUE(have_swap());
 }
 

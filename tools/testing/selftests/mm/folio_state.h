@@ -200,4 +200,21 @@ static inline bool stay_on_cpu(void)
 	return !sched_setaffinity(0, sizeof(one), &one);
 }
 
+/*
+ * Write a header that gives the swap area @area only @pages pages, without other changes. The area
+ * must not be in use. Returns the old number of pages, or 0 on failure.
+ */
+static inline unsigned int swap_resize(const char *area, unsigned int pages)
+{
+	unsigned int last = 0, new = pages - 1;
+	int fd = open(area, O_RDWR);
+
+	/* union swap_header: after 1024 bytes come the version and the number of the last page */
+	if (fd < 0 || pread(fd, &last, sizeof(last), 1028) != sizeof(last) ||
+	    pwrite(fd, &new, sizeof(new), 1028) != sizeof(new) || fsync(fd))
+		last = -1;
+	close(fd);
+	return last + 1;
+}
+
 #endif /* FOLIO_STATE_H */

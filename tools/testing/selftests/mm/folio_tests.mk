@@ -66,6 +66,7 @@ TEST_GEN_PROGS += process_advice
 TEST_GEN_PROGS += scan_protect
 TEST_GEN_PROGS += shmem_swap
 TEST_GEN_PROGS += swap_error
+TEST_GEN_PROGS += swapin_empty
 TEST_GEN_PROGS += tagged_address
 TEST_GEN_PROGS += tlb_stale
 TEST_GEN_PROGS += udmabuf_memfd

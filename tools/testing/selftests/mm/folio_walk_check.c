@@ -236,7 +236,17 @@ static void log_failure(char *text)
 	walk_fail(rule, "%s", text);
 }
 
-/* A sequence of steps that causes a kernel warning never passes. */
+/*
+ * Known issue 85: swap-in takes an empty entry for a swap entry. With
+ * CONFIG_DEBUG_VM=y, two functions warn about such an entry.
+ */
+static bool log_known(const char *text)
+{
+	return (strstr(text, " swap_pte_batch+") || strstr(text, " __swap_cache_add_check+")) &&
+	       walk_known(85);
+}
+
+/* A sequence of steps that causes another kernel warning never passes. */
 static void check_log(void)
 {
 	static const char * const bad[] = {
@@ -256,7 +266,7 @@ static void check_log(void)
 			continue;
 		text = strchr(record, ';');
 		for (i = 0; text && i < sizeof(bad) / sizeof(*bad); i++)
-			if (strstr(text, bad[i])) {
+			if (strstr(text, bad[i]) && !log_known(text)) {
 				text[strcspn(text, "\n")] = 0;
 				log_failure(text + 1);
 			}
