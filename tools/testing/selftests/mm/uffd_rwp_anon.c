@@ -220,6 +220,22 @@ TEST_F(uffd_rwp_anon, mprotect)
 	disarm(_metadata, self);
 }
 
+/*
+ * Only the last page becomes read-only, and then writable again. If one entry maps a huge page, the
+ * kernel replaces it by entries of single pages.
+ */
+TEST_F(uffd_rwp_anon, mprotect_part)
+{
+	struct memory *m = &self->watched.memory;
+	char *last = m->at + bytes(m->pages - 1);
+
+	ASSERT_EQ(0, arm(self));
+	ASSERT_EQ(0, mprotect(last, bytes(1), PROT_READ));
+	ASSERT_EQ(0, mprotect(last, bytes(1), PROT_READ | PROT_WRITE));
+	check(_metadata, self, "after PROT_READ");
+	disarm(_metadata, self);
+}
+
 /* The pages are protected while the mapping is inaccessible. */
 TEST_F(uffd_rwp_anon, mprotect_before)
 {
