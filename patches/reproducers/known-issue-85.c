@@ -62,13 +62,21 @@ static int add_swap(void)
 /* The slot of a page in the first swap area, or -1. */
 static long slot(const char *page)
 {
-	uint64_t entry = 0;
+	unsigned long long entry = 0;
 	int fd = open("/proc/self/pagemap", O_RDONLY);
 
 	if (pread(fd, &entry, 8, (uintptr_t)page / size * 8) != 8)
 		entry = 0;
 	close(fd);
 	return entry >> 62 & 1 && !(entry & 31) ? (long)(entry >> 5 & ((1UL << 50) - 1)) : -1;
+}
+
+static char read_byte(const char *from)
+{
+	char value = *from;
+
+	asm volatile("" : "+r" (value) : : "memory");
+	return value;
 }
 
 /* In a child: returns 4 if the pages are in other slots, 1 if a page is wrong, else 0. */
@@ -82,13 +90,13 @@ static int swap_and_read(bool zeros)
 		if (slot(at + i * size) != i)
 			return 4;
 	}
-	/* After fork() the entries are not exclusive, so the first one looks like an empty entry. */
+	/* After fork() the entries are not exclusive: an empty entry may look like one of them. */
 	if (!fork())
 		_exit(0);
 	wait(NULL);
 	if (!allow("hugepages-64kB/", "always"))
 		return 4;
-	*(volatile char *)(at + 5 * size);
+	read_byte(at + 5 * size);
 	for (int i = 0; i < PAGES; i++)
 		wrong |= at[i * size] != (zeros ? 0 : i);
 	return wrong;

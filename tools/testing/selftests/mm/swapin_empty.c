@@ -6,8 +6,8 @@
  * stays empty. It reads as zeros.
  *
  * How: on arm64 and riscv, the swap entry for slot 0 of the first swap area is 0, like an empty
- * entry. Slot 0 has the header of the area, so it never has a page. The test uses a new, small area.
- * It swaps out pages 1, 2, 3, ... of a block, one after the other:
+ * entry. Slot 0 has the header of the area, so it never has a page. The test uses a new, small
+ * area. It swaps out pages 1, 2, 3, ... of a block, one after the other:
  *
  *	page	  0	  1	  2	...	  15
  *	slot	empty	  1	  2	...	  15
@@ -188,8 +188,8 @@ static bool may_end_kernel(void)
  * only stores a mark.
  *
  * Known issue 85: the kernel takes the empty entry for the entry of slot 0, and brings back a block
- * that begins with slot 0. On 6.12 the fault never ends if the pages have content. On 7.3 the kernel
- * dies if the pages contain only zeros.
+ * that begins with slot 0. On 6.12 the fault never ends if the pages have content. On 7.3 the
+ * kernel dies if the pages contain only zeros.
  */
 TEST_F_TIMEOUT(swapin_empty, stays_empty, 60)
 {
