@@ -504,8 +504,9 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
  * Make each call for each page of a block. If the block is a hugetlb page, a
  * call changes the whole hugetlb page. If the folios have four pages, a call
  * changes a whole folio. The kernel handles the four pages of a folio in one
- * batch, and must invalidate the translation of each page. After each call, the
- * threads access all pages at least three times.
+ * batch, and must invalidate the translation of each page. MADV_COLLAPSE always
+ * changes the whole block, and the test makes it once for each four pages.
+ * After each call, the threads access all pages at least three times.
  *
  * An access may be running when the call begins, and may fault while an entry
  * is empty. The fault then holds a reference to a folio of a file and waits for
@@ -521,7 +522,7 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 
 	for (unsigned int c = 0; c < ARRAY_SIZE(calls); c++) {
 		const struct call *call = &calls[c];
-		unsigned int step = run->huge || call->pmd ? n : variant->small ? 4 : 1;
+		unsigned int step = run->huge ? n : variant->small || call->pmd ? 4 : 1;
 		unsigned int refused = 0;
 		unsigned int left = call->repeat ? REPEATS : 0;
 
