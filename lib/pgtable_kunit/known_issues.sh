@@ -247,6 +247,8 @@ issue 84 '' mm/hugetlb.c 'unmap_ref_private(' \
 	'if (!is_vma_resv_set(iter_vma, HPAGE_RESV_OWNER)) unmap_hugepage_range(iter_vma, address, address + huge_page_size(h), page, 0);'
 issue 85 '' mm/memory.c 'can_swapin_thp(' \
 	'pte = ptep_get(ptep); if (!pte_same(pte, pte_move_swp_offset(vmf->orig_pte, -idx)))'
+issue 86 '' mm/khugepaged.c 'collapse_scan_pmd(' \
+	'if (nr_occupied_ptes >= nr_ptes - max_ptes_none) { enum scan_result ret; collapse_address = address + offset * PAGE_SIZE;'
 
 if [ -z "$2" ]; then
 	echo "$found"

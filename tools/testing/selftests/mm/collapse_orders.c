@@ -18,6 +18,7 @@
  */
 #include "folio_counters.h"
 #include "folio_khugepaged.h"
+#include "folio_known.h"
 #include "folio_owner.h"
 
 /* The range with the special page, and the place of this page in the range. */
@@ -163,29 +164,53 @@ static void check_gone(struct __test_metadata *_metadata, FIXTURE_DATA(collapse_
 		       (struct change[]){ { "nr_anon", m->order, -(long)made }, {} }, "munmap");
 }
 
-/* All pages exist. Later scans leave the new folios as they are. */
+/* All pages exist. */
 TEST_F_TIMEOUT(collapse_orders, all_pages, SECONDS)
 {
 	struct memory *m = &self->memory;
 	unsigned int made;
-	unsigned long frame;
-	long allocated;
 
 	khugepaged_run(m, this_order(self), (struct khugepaged_settings){});
 	made = check_ranges(_metadata, self, true);
 	EXPECT_EQ(-1, wrong_page(m, -1));
 	CHANGES({ "collapse_alloc", m->order, SOME }, { "nr_anon", m->order, made });
 	EXPECT_EQ(m->pages, smaps_pages(m->at, "Rss"));
+	check_gone(_metadata, self, made);
+	DID(made, "folios");
+}
+
+/*
+ * Later scans leave the new folios as they are, and allocate nothing.
+ *
+ * Known issue 86: at each scan, khugepaged allocates a folio for each folio that exists, unmaps the
+ * page table, and then finds that there is nothing to do.
+ */
+TEST_F_TIMEOUT(collapse_orders, again, SECONDS)
+{
+	struct memory *m = &self->memory;
+	unsigned long frame;
+	unsigned int made;
+	long allocated;
+
+	khugepaged_run(m, this_order(self), (struct khugepaged_settings){});
+	made = check_ranges(_metadata, self, true);
+	DID(made, "folios");
 	frame = pfn_of(m->at);
 	allocated = folio_statistic(self->size, "collapse_alloc");
 	khugepaged_run(m, this_order(self), (struct khugepaged_settings){});
+	allocated = folio_statistic(self->size, "collapse_alloc") - allocated;
 	EXPECT_EQ(made, check_ranges(_metadata, self, true));
 	EXPECT_EQ(frame, pfn_of(m->at));
-	TH_LOG("for %u folios that exist, khugepaged allocated %ld folios in vain", made,
-	       folio_statistic(self->size, "collapse_alloc") - allocated);
+	EXPECT_EQ(-1, wrong_page(m, -1));
 	counters_read(&self->before);
 	check_gone(_metadata, self, made);
-	DID(made, "folios");
+	TH_LOG("for %u folios that exist, khugepaged allocated %ld folios", made, allocated);
+	if (allocated >= (long)made) {
+		KNOWN_ISSUE(86, "khugepaged allocates folios in vain");
+		return;
+	}
+	EXPECT_EQ(0, allocated);
+	STALE_ISSUE(86);
 }
 
 /* One page is missing. */
