@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +15,7 @@ from mmcheck.boot import results
 from mmcheck.core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from mmcheck.kernel import toolchain
 from mmcheck.mutants import catalogue
-from mmcheck.run import selftests
+from mmcheck.run import selftests, session
 from mmcheck.run.selftests import Program
 from mmcheck.tlb import binary, build, cost, judge, main, programs, qemu, reports, symbols
 from mmcheck.tlb.boots import Machine
@@ -157,6 +157,45 @@ def test_each_source_mistake_names_a_suite_or_a_selftest() -> None:
 )
 def test_the_verdicts_decide_the_status(states: list[str], status: int) -> None:
     assert judge.summary([judge.Verdict(state, state, []) for state in states]) == status
+
+
+@pytest.mark.parametrize(
+    ("states", "status"), [(["noticed", "survived"], PASSED), (["noticed", "unknown", "survived"], NO_VERDICT)]
+)
+def test_without_the_plugin_survivors_are_only_counted(
+    states: list[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judge.counted([judge.Verdict(state, state, []) for state in states]) == status
+    assert "1 noticed" in capsys.readouterr().out
+
+
+def test_an_image_has_no_selftest_to_run_without_the_plugin(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"PLUGIN=no: .* leave out IMAGE="):
+        judge.run({"IMAGE": __file__, "PLUGIN": "no", "O": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("states", "verdict"),
+    [
+        (["passed", "failed", "passed"], ("noticed", ["tlb_stale.case 1"])),
+        (["passed", "skipped"], ("survived", [])),
+        (["skipped"], ("unknown", [])),
+        ([], ("unknown", [])),
+    ],
+)
+def test_without_the_plugin_a_failed_case_notices(
+    states: list[str], verdict: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(*_: object) -> Iterator[results.Case]:
+        yield from (results.Case("tlb_stale", f"case {at}", state) for at, state in enumerate(states))
+
+    monkeypatch.setattr(session.Boot, "__init__", lambda *_: None)
+    monkeypatch.setattr(session.Boot, "run", ran)
+    builder = object.__new__(judge.Observed)
+    builder.machine, builder.launch = Machine(Path("qemu"), None, tmp_path), cast("Any", None)
+    builder.every, builder.files = {judge.STALE: selftests.Program(judge.STALE, ())}, {}
+    found = builder.judge(catalogue.load(judge.FOLDER)[0], 1)
+    assert (found.state, found.rules) == verdict
 
 
 def test_a_known_survivor_passes() -> None:

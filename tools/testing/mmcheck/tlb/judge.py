@@ -6,6 +6,9 @@ late. One kernel contains all mistakes. Each boot enables one mistake, and runs 
 entry names. The boot passes if the plugin reports something new. In a boot that enables no mistake, the plugin must
 report nothing new. The same holds for an entry with `equivalent`: such an entry changes code, but makes no mistake.
 
+PLUGIN=no boots without the plugin, and runs only the selftest tlb_stale. So it tells which mistakes this selftest
+notices without the plugin.
+
 IMAGE= names the image of a kernel with the KUnit suites. Then the command builds no kernel, and the mistakes come from
 mutants/instructions.toml. Each mistake replaces instructions in a copy of the image.
 """
@@ -28,7 +31,7 @@ from ..mutants.mutated import Builder, switch
 from ..run import closing, record, selftests
 from ..run.launch import Launch
 from ..run.request import Request, parse
-from ..run.session import SelftestRun
+from ..run.session import Boot, SelftestRun
 from . import binary, build, main, programs, qemu, symbols
 from .boots import Machine
 
@@ -37,9 +40,9 @@ FOLDER = Path(__file__).parent / "mutants"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a mutant: reported, survived, silent, unknown, or does not fit.
+    """The verdict on a mutant: reported, noticed, survived, silent, unknown, or does not fit.
 
-    rules: the rules that report it
+    rules: the rules that report it, or the case that notices it
     """
 
     name: str
@@ -52,6 +55,9 @@ class Verdict:
         """The verdict as a line for a terminal."""
         return f"{self.name:44} {self.state:13} {self.seconds:6.1f}s  {', '.join(self.rules) or self.why}"
 
+
+STALE = "tlb_stale"
+"""The selftest that looks for old translations without the plugin."""
 
 CONFIG = ("CONFIG_ZONE_DEVICE=y", "CONFIG_DEVICE_PRIVATE=y")
 """Additional Kconfig options, needed by the code that moves pages to a device."""
@@ -86,13 +92,14 @@ class Observed(Builder):
     def judge(self, one: catalogue.Mutant, number: int) -> Verdict:
         """Boot with a mutant, or without one if the number is 0."""
         words = [*one.kernel_args.split(), *switch(number, one.early)]
+        if not self.machine.plugin:
+            return self.without_plugin(one.name, [*words, "kunit.enable=0"])
         if not one.program:
             machine = replace(self.machine, more=one.machine.split())
             image = self.build / "arch/arm64/boot/Image"
             return boot_one(
                 one.name, one.suite, one.survives, machine, image, symbols.of_kernel(image), " ".join(words)
             )
-        assert self.machine.plugin
         boot = programs.WatchedBoot(
             self.launch, self.machine.out / "console", selftests.machine_of(one.program), [*words, "kunit.enable=0"]
         )
@@ -107,6 +114,22 @@ class Observed(Builder):
         if not rules and all(case.state == "skipped" for case in cases):
             return Verdict(one.name, "unknown", [], seconds, f"no case of {one.program} ran")
         return Verdict(one.name, "reported" if rules else "survived", rules, seconds, "" if rules else one.survives)
+
+    def without_plugin(self, name: str, words: Sequence[str]) -> Verdict:
+        """Boot without the plugin, with more `words` on the command line, and run STALE up to its first failure."""
+        boot = Boot(self.launch, self.machine.out / "console", selftests.machine_of(STALE), words)
+        started = time.monotonic()
+        ran = 0
+        for case in boot.run([selftests.line(self.every[STALE], self.every)], self.files):
+            seconds = round(time.monotonic() - started, 1)
+            if case.state == "failed":
+                return Verdict(name, "noticed", [f"{case.suite}.{case.name}"], seconds)
+            ran += case.state == "passed"
+        return Verdict(name, "survived" if ran else "unknown", [], round(time.monotonic() - started, 1))
+
+    def tests(self, one: catalogue.Mutant) -> str:
+        """The suites or the selftest that a boot with this mutant runs."""
+        return (one.program or one.suite) if self.machine.plugin else STALE
 
 
 def wanted(only: str) -> list[catalogue.Mutant]:
@@ -161,17 +184,20 @@ def run(environ: Mapping[str, str]) -> int:
     main.only_arm64(environ)
     environ = {**environ, "ARCH": "arm64"}
     settings, given = from_environment(environ), environ.get("IMAGE")
+    if given and environ.get("PLUGIN") == "no":
+        raise UserError("PLUGIN=no: the selftest runs in a kernel that this command builds, so leave out IMAGE=")
     if given and not Path(given).is_file():
         raise UserError(f"IMAGE={given}: no such file")
     if not given:
         wanted(environ.get("ONLY") or "*")
     label = Path(given).name if given else "linux"
     about = record.facts(KIND, "arm64", environ.get("ONLY") or "", label=label, arch="arm64", pages="")
-    about.command, about.emulator = closing.make(KIND, environ, "ONLY", "IMAGE"), "QEMU 10"
+    about.command, about.emulator = closing.make(KIND, environ, "ONLY", "IMAGE", "PLUGIN"), "QEMU 10"
     about.source = f"file {given}" if given else ""
     out = settings.out / "tlb"
     with held(settings.out / "lock" / "tlb", f"it uses {out}"), record.kept(settings.out, about) as recorder:
-        machine = Machine(qemu.provide(settings.cache), build.plugin(out), out / "mutants")
+        plugin = None if environ.get("PLUGIN") == "no" else build.plugin(out)
+        machine = Machine(qemu.provide(settings.cache), plugin, out / "mutants")
         machine.out.mkdir(parents=True, exist_ok=True)
         found = []
         every = binary_mistakes(Path(given), environ.get("ONLY") or "*", machine) if given else None
@@ -179,7 +205,7 @@ def run(environ: Mapping[str, str]) -> int:
             found.append(verdict)
             print(verdict.text(), flush=True)
             recorder.put({"mutants": [asdict(one) for one in found]})
-        status = summary(found)
+        status = summary(found) if machine.plugin else counted(found)
         about.state = record.outcome(status)
     return status
 
@@ -187,7 +213,7 @@ def run(environ: Mapping[str, str]) -> int:
 def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) -> Iterator[Verdict]:
     """The verdict on each mistake in the source. Also writes facts about the kernel to `about`."""
     mutants = wanted(environ.get("ONLY") or "*")
-    guest = any(one.program for one in mutants)
+    guest = any(one.program for one in mutants) or not machine.plugin
     if guest:
         selftests.provide("arm64")
     builder = Observed(from_environment(environ), machine, guest)
@@ -198,9 +224,9 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
     with builder.alone():
         kernel, broken = builder.make(fits)
         yield from (Verdict(name, "does not build", []) for name in broken)
-        for one in {(one.suite, one.program, one.machine): one for one in by_name.values()}.values():
+        for one in {(builder.tests(one), one.machine): one for one in by_name.values()}.values():
             verdict = builder.judge(one, 0)
-            tests = one.program or one.suite
+            tests = builder.tests(one)
             progress.say(f"boot with no mistake enabled, {tests}: {verdict.state}, {verdict.seconds} s")
             if verdict.state != "survived":
                 why = ", ".join(verdict.rules) or verdict.why
@@ -215,10 +241,17 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
             yield verdict
 
 
-def summary(verdicts: Sequence[Verdict]) -> int:
-    """Print the number of verdicts of each kind. Returns the exit status."""
+def counted(verdicts: Sequence[Verdict]) -> int:
+    """Print the number of verdicts of each kind. Returns the exit status if any number is fine."""
     states = [one.state for one in verdicts]
     print(", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))))
+    return NO_VERDICT if {"unknown", "does not build"} & set(states) else PASSED
+
+
+def summary(verdicts: Sequence[Verdict]) -> int:
+    """Print the number of verdicts of each kind. Returns the exit status."""
+    counted(verdicts)
+    states = [one.state for one in verdicts]
     if any((one.state == "survived" and not one.why) or one.state == "wrongly reported" for one in verdicts):
         return FAILED
     return PASSED if set(states) <= {"reported", "survived", "silent", "does not fit"} else NO_VERDICT
