@@ -127,9 +127,9 @@ static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 
 /*
  * The decoder treats a 32-bit word as an atomic if some pattern matches, and
- * only then [atomics 30]. On UML the test tries all 4294967296 words. Elsewhere
- * it tries all values of the bits that do not name registers. These include the
- * 512 combinations of size, V, A, R, o3 and opc. Each value is tried with 512
+ * only then. On UML the test tries all 4294967296 words. Elsewhere it tries all
+ * values of the bits that do not name registers. These include the 512
+ * combinations of size, V, A, R, o3 and opc. Each value is tried with 512
  * combinations of registers.
  */
 static void decoder_every_instruction(struct kunit *test)
@@ -167,8 +167,8 @@ static void decoder_every_instruction(struct kunit *test)
 
 /*
  * The class of atomic memory operations has 512 combinations of size, V, A, R,
- * o3 and opc. The decoder recognizes 170 of them as atomics [atomics 30]: 128
- * LD<op>, 16 SWP, 24 RCW* and 2 ST64BV*.
+ * o3 and opc. The decoder recognizes 170 of them as atomics: 128 LD<op>, 16
+ * SWP, 24 RCW* and 2 ST64BV*.
  */
 static void decoder_class_combinations(struct kunit *test)
 {
@@ -250,10 +250,7 @@ static const struct rmw_word {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_word, rmw_words, desc);
 
-/*
- * The decoder recognizes each atomic from an assembler [atomics 26],
- * and no other word.
- */
+/* The decoder recognizes each atomic from an assembler, and no other word. */
 static void decoder_assembled_word(struct kunit *test)
 {
 	const struct rmw_word *word = test->param_value;

@@ -139,10 +139,10 @@ static const char *const clear_fill_names[] = {
 
 /*
  * Every range in a window of 32 pages is cleared to its last byte. No byte of
- * another page changes, in the window or next to it [clearing 1, 3, 5]. The
- * ranges cover each number of pages up to 32, and each alignment that an
- * implementation may handle specially. The pages are full of ones, full of
- * different words, or zero except for their last byte [clearing 2].
+ * another page changes, in the window or next to it. The ranges cover each
+ * number of pages up to 32, and each alignment that an implementation may
+ * handle specially. The pages are full of ones, full of different words, or
+ * zero except for their last byte.
  */
 static void clear_every_range(struct kunit *test)
 {
@@ -171,9 +171,9 @@ static void clear_every_range(struct kunit *test)
 
 /*
  * The user's address makes no difference on architectures with caches that do
- * not depend on it [clearing 3]. The addresses are 0, aligned, unaligned,
- * beyond user space, and in the last page. The run has an odd length and
- * crosses the middle of a block.
+ * not depend on it. The addresses are 0, aligned, unaligned, beyond user space,
+ * and in the last page. The run has an odd length and crosses the middle of a
+ * block.
  */
 static void clear_any_user_address(struct kunit *test)
 {
@@ -197,11 +197,11 @@ static void clear_any_user_address(struct kunit *test)
 }
 
 /*
- * Long runs are cleared to their ends [clearing 1, 4]: the pages of 2M, of the
- * largest block of the page allocator, and of two such blocks. Each end is
- * tried with one page more and with one page less. So some runs cross from one
- * block to the next. The lengths in bytes do not fit into 16 bits, and the
- * largest number of pages does not fit into 8 bits.
+ * Long runs are cleared to their ends: the pages of 2M, of the largest block of
+ * the page allocator, and of two such blocks. Each end is tried with one page
+ * more and with one page less. So some runs cross from one block to the next.
+ * The lengths in bytes do not fit into 16 bits, and the largest number of pages
+ * does not fit into 8 bits.
  */
 static void clear_long_range(struct kunit *test)
 {
@@ -305,13 +305,12 @@ static int stack_thread(void *data)
 }
 
 /*
- * The stack of a new thread has no content of an earlier thread [clearing 29].
- * The kernel keeps the stack of a thread that has ended for the next thread.
- * The test runs 32 threads one after the other, and most of them get such a
- * stack. Each thread searches its stack for marks, except the few frames in
- * use, and then marks it. A CPU keeps two stacks, so three threads would be
- * enough on one CPU. With 32 threads the case also works if two CPUs take
- * turns.
+ * The stack of a new thread has no content of an earlier thread. The kernel
+ * keeps the stack of a thread that has ended for the next thread. The test runs
+ * 32 threads one after the other, and most of them get such a stack. Each
+ * thread searches its stack for marks, except the few frames in use, and then
+ * marks it. A CPU keeps two stacks, so three threads would be enough on one
+ * CPU. With 32 threads the case also works if two CPUs take turns.
  */
 static void reused_stack_is_clear(struct kunit *test)
 {

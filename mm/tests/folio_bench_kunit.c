@@ -327,8 +327,8 @@ out:
 
 /*
  * The cost of each operation on single pages: support for contiguous blocks
- * must not make them slower [contpte 245, 250, 251]. There is one case for each
- * layout, since KUnit limits the time of a case.
+ * must not make them slower. There is one case for each layout, since KUnit
+ * limits the time of a case.
  */
 static void bench_single_pages(struct kunit *test)
 {
@@ -338,17 +338,14 @@ static void bench_single_pages(struct kunit *test)
 /*
  * The cost of each operation on folded blocks. The cost of fork, of munmap, and
  * of MADV_DONTNEED page by page is the number of invalidations and of
- * instructions [contpte 245-247, 251].
+ * instructions.
  */
 static void bench_blocks(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "block", .order = USER_BLOCK_ORDER });
 }
 
-/*
- * The cost of each operation on huge pages after a split of their PMD [contpte
- * 245, 248, 251].
- */
+/* The cost of each operation on huge pages after a split of their PMD. */
 static void bench_huge_pages(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "huge", .huge = true });

@@ -54,7 +54,7 @@ static void hugetlb_set(struct folio *folio, bool hugetlb)
 /*
  * A small folio or a hugetlb folio is shared if it is mapped more than once.
  * If the kernel is configured not to track owners, large folios always count as
- * shared [mapped 18].
+ * shared.
  */
 static void folio_mapped_shared_by_mapcount(struct kunit *test)
 {
@@ -86,7 +86,7 @@ static void folio_mapped_shared_by_mapcount(struct kunit *test)
 
 /*
  * A page that user space cannot map has no mapcount. Its type is in the word of
- * the mapcount, and must not count as a mapcount [mapped 19].
+ * the mapcount, and must not count as a mapcount.
  */
 static void folio_mapcount_of_types(struct kunit *test)
 {
@@ -109,7 +109,7 @@ static void folio_mapcount_of_types(struct kunit *test)
 /*
  * The kernel gives each mm a unique ID within its limits, and never the ID of
  * init_mm, which stands for no mm. After an mm is freed, the kernel reuses the
- * lowest free ID, unless another task takes this ID first [mapped 13].
+ * lowest free ID, unless another task takes this ID first.
  */
 static void mm_alloc_distinct_ids(struct kunit *test)
 {
@@ -246,12 +246,11 @@ KUNIT_ARRAY_PARAM_DESC(mm_step, mm_steps, desc);
 
 /*
  * If no ID is left, or if another allocation of a new mm fails, there is no mm,
- * and no ID is lost [mapped 55]. Fork makes an mm in the same way. A probe
- * makes an allocation fail: when the allocation returns, the probe undoes it
- * and returns an error. The kernel uses the lowest free ID first, so the mm
- * before and the mm after the failure get the same ID. The case repeats this
- * eight times, because another task could free an ID meanwhile and so hide a
- * lost ID.
+ * and no ID is lost. Fork makes an mm in the same way. A probe makes an
+ * allocation fail: when the allocation returns, the probe undoes it and returns
+ * an error. The kernel uses the lowest free ID first, so the mm before and the
+ * mm after the failure get the same ID. The case repeats this eight times,
+ * because another task could free an ID meanwhile and so hide a lost ID.
  */
 static void mm_alloc_fails(struct kunit *test)
 {

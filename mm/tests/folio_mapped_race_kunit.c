@@ -80,9 +80,9 @@ static bool mapped_race_all_met(struct mapped_racer *racers)
  * on this CPU, and two on one or two other CPUs. While one of them has a
  * mapping, the kernel never says that only A maps the folio. When they have
  * unmapped it, only A maps it, and no count is lost. At the end the folio is as
- * new [mapped 16]. Each of the three must at some time have a mapping while an
- * mm on another CPU has a mapping too. The case runs for half a second, which
- * is enough for thousands of rounds, and longer if necessary.
+ * new. Each of the three must at some time have a mapping while an mm on
+ * another CPU has a mapping too. The case runs for half a second, which is
+ * enough for thousands of rounds, and longer if necessary.
  */
 static void folio_mapcount_race(struct kunit *test)
 {

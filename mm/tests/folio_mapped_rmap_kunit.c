@@ -232,7 +232,7 @@ static void rmap_needs_pmd(struct kunit *test)
  * kernel that knows owners is right each time. A kernel that estimates says
  * "not shared" if there is one mapping, and "shared" if there are more mappings
  * than pages. In all other cases page 0 decides. A kernel that could know the
- * owners, but is configured not to track them, says "shared" [mapped 18, 24].
+ * owners, but is configured not to track them, says "shared".
  */
 static void folio_mapped_shared_every_page(struct kunit *test)
 {
@@ -262,7 +262,7 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 /*
  * A maps page 0 and B maps all others, so there are no more mappings than
  * pages. A kernel that guesses says "not shared", which is wrong but
- * documented. A kernel that knows owners says "shared" [mapped 25].
+ * documented. A kernel that knows owners says "shared".
  */
 static void folio_mapped_shared_not_page_0(struct kunit *test)
 {
@@ -300,7 +300,7 @@ KUNIT_ARRAY_PARAM(rmap_order, rmap_orders, rmap_order_desc);
  * Random mms map and unmap random runs of pages, or the whole folio at once.
  * After every step the mapcount is the sum of the mapcounts of the pages and of
  * the whole folio, and the answer is right. The largest folio is only checked
- * in its first 16 pages [mapped 24, 26].
+ * in its first 16 pages.
  */
 static void folio_mapcount_is_sum(struct kunit *test)
 {
@@ -355,7 +355,7 @@ static void folio_mapcount_is_sum(struct kunit *test)
  * Fork: first A alone maps a new anonymous folio. A child then maps as many
  * pages. It maps the last page with the function for one page. It unmaps page
  * by page while a grandchild comes and goes. Each step matches the model. At
- * the end only A maps the folio [mapped 1-4, 7, 8].
+ * the end only A maps the folio.
  */
 static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 {
@@ -407,7 +407,7 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 
 /*
  * Fork of a file mapping: the child gets the same number of mappings. The
- * function for one page makes the last one [mapped 3, 4].
+ * function for one page makes the last one.
  */
 static void folio_dup_file_rmap_fork(struct kunit *test)
 {
@@ -456,7 +456,7 @@ static void rmap_remap(struct kunit *test, struct rmap_folio *f, int mm)
  * A huge page is mapped once by its PMD. After PTEs have replaced the PMD, it
  * is mapped as often as it has pages. In between it has one mapping more, but
  * all mappings belong to one mm. A kernel that knows owners says "not shared"
- * at each step [mapped 17].
+ * at each step.
  */
 static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 {
@@ -505,7 +505,7 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 /*
  * folio_dup_file_rmap_pmd() duplicates a mapping of the whole folio, and must
  * count one more mapping of the whole folio. Known issue 6: it counts one more
- * mapping of each page instead. No caller exists [mapped 27].
+ * mapping of each page instead. No caller exists.
  */
 static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 {

@@ -217,7 +217,7 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
  * orders from 2 to the largest. It tries IDs up to the largest, because an ID
  * shares its word with a flag. In the first round the first mapping of the new
  * folio is set, and in the second round it is added. Afterwards the folio is as
- * new [mapped 1-11, 14].
+ * new.
  */
 static void folio_mapcount_script(struct kunit *test)
 {
@@ -264,7 +264,7 @@ static void folio_mapcount_script(struct kunit *test)
 
 /*
  * The smallest folio that has slots is of order 1. In such a folio, the words
- * after the mapcount must contain nothing but the slots [mapped 1, 3, 4].
+ * after the mapcount must contain nothing but the slots.
  */
 static void folio_mapcount_order_1(struct kunit *test)
 {
@@ -299,7 +299,7 @@ static bool mapped_same_owners(const struct pgtable_kunit_owners *a,
 /*
  * The lock is a bit in one of the words with IDs. While the lock is held, the
  * bit is set and preemption is off, and nothing else changes. This holds with
- * and without the flag for several owners in the other word [mapped 14, 15].
+ * and without the flag for several owners in the other word.
  */
 static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 {
@@ -342,8 +342,7 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
  * mappings any more. 32-bit kernels have such slots, and then the kernel frees
  * the slot. The folio counts as shared as long as a mapping is in no slot, and
  * no count goes below 0 when all pages are unmapped again. With slots of 32
- * bits, the mm stays the only owner. The number of mappings is always right
- * [mapped 21].
+ * bits, the mm stays the only owner. The number of mappings is always right.
  */
 static void folio_mapcount_overflow(struct kunit *test)
 {
@@ -411,7 +410,7 @@ static void mapped_call(void *data)
 /*
  * A call with wrong arguments gives one warning. The case repairs the folio
  * after each call. The kernel gives each of the warnings only once, so the case
- * works once per boot [mapped 20].
+ * works once per boot.
  */
 static void folio_mapcount_misuse(struct kunit *test)
 {

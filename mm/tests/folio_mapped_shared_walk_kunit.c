@@ -166,7 +166,7 @@ static void states_print(struct kunit *test, const struct mapped_states *states,
  * From each state that can be reached, each of four mms maps or unmaps one to
  * three pages. There are only some 10,000 states, so this covers every sequence
  * of such steps, of any length. After a failure the case prints the steps that
- * lead to the state [mapped 11, 12].
+ * lead to the state.
  */
 static void folio_mapcount_every_order(struct kunit *test)
 {
@@ -246,7 +246,7 @@ KUNIT_ARRAY_PARAM(mapped_walk, mapped_walks, mapped_walk_desc);
 /*
  * Random steps of up to six mms, on folios of all sizes. Each mm has up to
  * twice as many mappings as there are pages. After every step the folio matches
- * the model. With two mms the answer is always exact [mapped 2, 12].
+ * the model. With two mms the answer is always exact.
  */
 static void folio_mapcount_random(struct kunit *test)
 {

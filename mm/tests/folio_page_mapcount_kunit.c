@@ -97,7 +97,7 @@ KUNIT_ARRAY_PARAM(mapcount_order, mapcount_orders, mapcount_order_desc);
  * The average number of mappings per page is rounded to the nearest whole
  * number, and halves are rounded up. It is never 0 for a mapped folio. A
  * mapping of the whole folio counts for each page. The case adds one mapping at
- * a time, from none to two and a half for each page [mapped 22]:
+ * a time, from none to two and a half for each page:
  *
  *	mappings of 512 pages	0   1 .. 767   768 .. 1279   1280
  *	average			0       1            2           3
@@ -138,7 +138,7 @@ static void folio_average_page_mapcount_rounds(struct kunit *test)
 
 /*
  * How many pages are mapped by PTEs; each page counts once. A kernel without
- * page mapcounts returns "unknown" [mapped 23].
+ * page mapcounts returns "unknown".
  */
 static void folio_nr_pages_mapped_counts(struct kunit *test)
 {
@@ -182,8 +182,7 @@ static bool mapcount_partial(unsigned int a, unsigned int b)
  * unmaps it, page by page or all at once, and then B does. As soon as the
  * kernel knows that one page is no longer mapped while other pages are, it puts
  * the folio on the deferred split queue, and not earlier. A kernel without
- * mapcounts of pages knows when there are fewer mappings than pages [mapped
- * 23]:
+ * mapcounts of pages knows when there are fewer mappings than pages:
  *
  *	A   . . 2 3	B   0 1 . .	all are mapped, by 4 mappings: no
  *	A   . . . 3	B   0 1 2 .	the same
@@ -223,7 +222,7 @@ static void folio_remove_rmap_partially_mapped(struct kunit *test)
 /*
  * A maps a huge page by its PMD. B maps none of its pages, the last page, all
  * pages except the first, or all pages. After A's PMD is removed the folio is
- * partly mapped, unless B maps none or all of its pages [mapped 23].
+ * partly mapped, unless B maps none or all of its pages.
  */
 static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 {
@@ -331,8 +330,7 @@ static int mapcount_stat_wrong(struct kunit *test, bool anon, unsigned int order
 /*
  * /proc/vmstat counts each mapped page once, and each page that a PMD maps
  * once. A maps a folio (a huge folio by its PMD). B maps each of its pages. A
- * unmaps the folio. Then B unmaps one half, and after that the other half
- * [mapped 23]:
+ * unmaps the folio. Then B unmaps one half, and after that the other half:
  *
  *	step		0	1	2	3	4
  *	mapped		all	all	all	half	none

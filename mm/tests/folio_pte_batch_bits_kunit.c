@@ -244,8 +244,8 @@ KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
  * In this case only one entry has the bit, or only one entry lacks it. The case
  * tries each set of bits to respect. It tries each position of this entry in
  * folios of each order, also the first position. The entry ends the batch
- * unless the bit is ignored [contpte 158-162]. If all entries have the bit, or
- * all lack it, the batch is the whole folio [164, 165].
+ * unless the bit is ignored. If all entries have the bit, or all lack it, the
+ * batch is the whole folio.
  */
 static void folio_pte_batch_differing_bit(struct kunit *test)
 {
@@ -301,9 +301,8 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 
 /*
  * The entries of a folio of four pages are writable, young and dirty in every
- * combination, and a batch begins at each entry [contpte 159-161, 163]. The
- * report combines the bits of all entries of the batch. In 6.12 the report
- * leaves out the first entry.
+ * combination, and a batch begins at each entry. The report combines the bits
+ * of all entries of the batch. In 6.12 the report leaves out the first entry.
  */
 static void folio_pte_batch_all_states(struct kunit *test)
 {
@@ -340,11 +339,11 @@ static void folio_pte_batch_all_states(struct kunit *test)
 }
 
 /*
- * The report on ignored bits covers the entries of the batch and no others
- * [contpte 160, 163]. Only one entry of the folio has the bit. Entries that do
- * not belong to the batch have all bits: entries after the caller's limit,
- * entries after the folio, and one entry of the folio that ends the batch
- * because it maps a wrong page.
+ * The report on ignored bits covers the entries of the batch and no others.
+ * Only one entry of the folio has the bit. Entries that do not belong to the
+ * batch have all bits: entries after the caller's limit, entries after the
+ * folio, and one entry of the folio that ends the batch because it maps a wrong
+ * page.
  *
  *	entries	|- - w - - *|* * *	w: writable, *: all bits
  *	batch	 <--------->		entry 5 maps the page of entry 4
@@ -524,10 +523,10 @@ static bool bit_refused(pte_t pte)
 
 /*
  * Each bit outside of the page frame number ends a batch where it changes,
- * unless the caller ignores it. This holds for bits with and without a name
- * [contpte 158]. The bit changes at each position in turn. The batch begins at
- * the first entry, or one entry before the change. The case leaves out bits
- * that make an entry a part of a contiguous block.
+ * unless the caller ignores it. This holds for bits with and without a name.
+ * The bit changes at each position in turn. The batch begins at the first
+ * entry, or one entry before the change. The case leaves out bits that make an
+ * entry a part of a contiguous block.
  */
 static void folio_pte_batch_each_bit(struct kunit *test)
 {

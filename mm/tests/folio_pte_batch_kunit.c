@@ -79,11 +79,11 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 
 /*
  * A whole folio is mapped, at the start and at the end of the table. From each
- * of its pages there is one batch, to its last page or to the caller's limit
- * [contpte 150, 152]. On arm64 the folio consists of contiguous blocks, and the
- * hint of a block is the number of its entries. folio_pte_batch() has to cut
- * the hint at the end of the batch [153], to count from the middle of a block
- * [154], and to add up the hints of several blocks [155].
+ * of its pages there is one batch, to its last page or to the caller's limit.
+ * On arm64 the folio consists of contiguous blocks, and the hint of a block is
+ * the number of its entries. folio_pte_batch() has to cut the hint at the end
+ * of the batch, to count from the middle of a block, and to add up the hints of
+ * several blocks.
  */
 static void folio_pte_batch_whole_folio(struct kunit *test)
 {
@@ -120,9 +120,9 @@ static void folio_pte_batch_whole_folio(struct kunit *test)
 
 /*
  * The caller's limit ends a batch before each page of the folio. The batch
- * begins at the first page, halfway, and at the last page before the limit
- * [contpte 152]. The folio is mapped by single entries, or by contiguous
- * blocks. Then the limit cuts off any number of entries of a block [153].
+ * begins at the first page, halfway, and at the last page before the limit. The
+ * folio is mapped by single entries, or by contiguous blocks. Then the limit
+ * cuts off any number of entries of a block.
  */
 static void folio_pte_batch_limit(struct kunit *test)
 {
@@ -152,10 +152,10 @@ static void folio_pte_batch_limit(struct kunit *test)
 }
 
 /*
- * One half of a folio is folded and the other half is not [contpte 156]. The
- * contiguous bit counts like any other bit, so a batch ends where it changes.
- * Such a batch is shorter than necessary, but correct. In a kernel that never
- * folds, the hint is 1 [149], and the batch is the whole folio.
+ * One half of a folio is folded and the other half is not. The contiguous bit
+ * counts like any other bit, so a batch ends where it changes. Such a batch is
+ * shorter than necessary, but correct. In a kernel that never folds, the hint
+ * is 1, and the batch is the whole folio.
  */
 static void folio_pte_batch_half_folded(struct kunit *test)
 {
@@ -194,8 +194,7 @@ static void folio_pte_batch_half_folded(struct kunit *test)
  * A hole in a folded folio makes its block lose the contiguous bit. A batch
  * from an earlier block ends where this block begins. A batch that begins in
  * this block ends at the hole: the hint of a block never counts beyond the end
- * of the block [contpte 154]. In a kernel that never folds, every batch ends at
- * the hole.
+ * of the block. In a kernel that never folds, every batch ends at the hole.
  *
  *	entries	|c c c c|. . _ .|c c c c|	c: contiguous, _: hole
  *	from 1	   3
@@ -232,11 +231,10 @@ static void folio_pte_batch_hole_in_folded(struct kunit *test)
 
 /*
  * The batch ends with the folio, even if the next entry maps the physically
- * next page with the same bits [contpte 151]. Earlier kernels found this end
- * one entry too late, because they compared PFNs. In another kernel a batch
- * never ended if the entry after the folio could not be computed. On arm64 the
- * last entries of the folio and the first entries after it are in contiguous
- * blocks too.
+ * next page with the same bits. Earlier kernels found this end one entry too
+ * late, because they compared PFNs. In another kernel a batch never ended if
+ * the entry after the folio could not be computed. On arm64 the last entries of
+ * the folio and the first entries after it are in contiguous blocks too.
  *
  *	entries |0 1 2 3|4 5 6 7|
  *	PFNs	|p . . .|p+4 . .|
@@ -328,11 +326,11 @@ static const struct batch_gap {
 };
 
 /*
- * A batch ends before an entry that is not present or maps a wrong page
- * [contpte 157]. After this gap, normal entries follow for the rest of the
- * folio and for the next folio. The gap is at each index in turn, also right
- * after the folio, where the batch ends anyway. The batch begins at the first
- * entry, halfway, and at the last entry before the gap.
+ * A batch ends before an entry that is not present or maps a wrong page. After
+ * this gap, normal entries follow for the rest of the folio and for the next
+ * folio. The gap is at each index in turn, also right after the folio, where
+ * the batch ends anyway. The batch begins at the first entry, halfway, and at
+ * the last entry before the gap.
  */
 static void folio_pte_batch_gap(struct kunit *test)
 {
@@ -367,8 +365,8 @@ static void folio_pte_batch_gap(struct kunit *test)
 
 /*
  * A batch does not go past the end of the page table, which is the caller's
- * limit [contpte 167]. The entry after the last one is a trap: it maps the next
- * page of the folio.
+ * limit. The entry after the last one is a trap: it maps the next page of the
+ * folio.
  */
 static void folio_pte_batch_table_end(struct kunit *test)
 {
@@ -490,11 +488,11 @@ KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
 
 /*
  * A call that breaks a rule of the contract gives one warning, and a correct
- * call gives none [contpte 166, 240]. The table does not change. The rules are:
- * the entry is present and maps this folio; the folio is large; the limit is at
- * least one entry; the caller passes a copy of the entry, not a pointer into
- * the table. The inline function checks the last rule. The function in
- * mm/util.c checks all others.
+ * call gives none. The table does not change. The rules are: the entry is
+ * present and maps this folio; the folio is large; the limit is at least one
+ * entry; the caller passes a copy of the entry, not a pointer into the table.
+ * The inline function checks the last rule. The function in mm/util.c checks
+ * all others.
  */
 static void folio_pte_batch_misuse(struct kunit *test)
 {

@@ -173,7 +173,7 @@ static struct folio *fault_in(struct kunit *test, unsigned int order,
 
 /*
  * A page fault leaves no byte of old content, wherever in the folio the fault
- * occurs, for folios of each size [clearing 23, 24].
+ * occurs, for folios of each size.
  */
 static void fault_leaves_nothing(struct kunit *test)
 {
@@ -256,7 +256,7 @@ static void fault_check(struct fault_fixture *f, struct folio *folio,
 /*
  * The fault clears each page once, and clears the written page among the last.
  * With init_on_alloc=1 the allocator clears all pages, and the fault clears
- * none. Only older kernels clear large folios a second time [clearing 13, 25].
+ * none. Only older kernels clear large folios a second time.
  */
 static void fault_clears_once(struct kunit *test)
 {

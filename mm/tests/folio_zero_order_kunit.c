@@ -167,9 +167,8 @@ static bool order_same(struct order_fixture *f, enum clear_event_kind kind,
 
 /*
  * Each page is cleared once, in the kernel's documented order, for every page
- * that may be used next [clearing 13-15, 18]. This includes a page at either
- * end, where a group is empty, and folios that are not larger than the
- * neighbourhood that comes last [clearing 9, 10].
+ * that may be used next. This includes a page at either end, where a group is
+ * empty, and folios that are not larger than the neighbourhood that comes last.
  */
 static void folio_zero_user_order(struct kunit *test)
 {
@@ -201,8 +200,7 @@ static unsigned int order_groups(unsigned int nr, unsigned int hint)
 /*
  * A newer kernel with preemption clears each of the three groups of pages with
  * one call. So there are at most three calls, and only one call if the
- * neighbourhood is the whole folio [clearing 10, 16]. No call has a count of 0
- * [clearing 6].
+ * neighbourhood is the whole folio. No call has a count of 0.
  */
 static void folio_zero_user_extents(struct kunit *test)
 {
@@ -239,7 +237,7 @@ static void folio_zero_user_extents(struct kunit *test)
 
 /*
  * Copies go from far to near, and the page that is used next comes last. Each
- * page is copied once, from the same page of the original [clearing 17].
+ * page is copied once, from the same page of the original.
  */
 static void copy_user_large_folio_order(struct kunit *test)
 {
@@ -273,8 +271,8 @@ static void copy_user_large_folio_order(struct kunit *test)
 
 /*
  * If memory cannot be read, the copy ends with an error, and no further page is
- * copied [clearing 17]. The case simulates the error at each page of the folio
- * in turn, if the architecture's copy can report errors.
+ * copied. The case simulates the error at each page of the folio in turn, if
+ * the architecture's copy can report errors.
  */
 static void copy_user_large_folio_error(struct kunit *test)
 {
@@ -377,9 +375,9 @@ static unsigned int order_chances(const struct clear_record *record)
 
 /*
  * A kernel without preemption checks before each page whether another task
- * should run [clearing 19, 20]. So it has as many chances as there are pages,
- * and one more if the check for sleeping is such a chance too. It never handles
- * two pages between two chances. A kernel with preemption has no such checks.
+ * should run. So it has as many chances as there are pages, and one more if the
+ * check for sleeping is such a chance too. It never handles two pages between
+ * two chances. A kernel with preemption has no such checks.
  */
 static void folio_zero_user_resched(struct kunit *test)
 {
@@ -414,9 +412,9 @@ static void folio_zero_user_resched(struct kunit *test)
 }
 
 /*
- * Both functions check before the first page whether sleeping is allowed
- * [clearing 21]. So a caller that holds a spinlock gets a warning on every
- * machine, even where the function would not sleep.
+ * Both functions check before the first page whether sleeping is allowed. So a
+ * caller that holds a spinlock gets a warning on every machine, even where the
+ * function would not sleep.
  */
 static void folio_zero_user_might_sleep(struct kunit *test)
 {

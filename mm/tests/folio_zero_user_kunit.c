@@ -94,12 +94,12 @@ static const struct zero_address {
 };
 
 /*
- * The folio is cleared to its last byte, and nothing else is [clearing 7, 18].
- * The sizes range from one page to more than the largest block of the page
- * allocator. The page that is used next is at either end, so that one side is
- * empty, or in the middle, where the order changes [clearing 9, 10]. Of the
- * address, only the bits that select the page matter: not the bits inside the
- * page, and not the bits above the folio's size [clearing 11, 12].
+ * The folio is cleared to its last byte, and nothing else is. The sizes range
+ * from one page to more than the largest block of the page allocator. The page
+ * that is used next is at either end, so that one side is empty, or in the
+ * middle, where the order changes. Of the address, only the bits that select
+ * the page matter: not the bits inside the page, and not the bits above the
+ * folio's size.
  */
 static void folio_zero_user_every_order(struct kunit *test)
 {
@@ -132,10 +132,10 @@ static void folio_zero_user_every_order(struct kunit *test)
 }
 
 /*
- * Each page of a folio is the page that is used next [clearing 8]. The folio is
- * cleared to its last byte, and nothing else is. There are two folios: one is
- * hardly larger than the neighbourhood that is cleared last, and one has the
- * size of a huge page with 4K pages.
+ * Each page of a folio is the page that is used next. The folio is cleared to
+ * its last byte, and nothing else is. There are two folios: one is hardly
+ * larger than the neighbourhood that is cleared last, and one has the size of a
+ * huge page with 4K pages.
  */
 static void folio_zero_user_every_page(struct kunit *test)
 {
@@ -167,8 +167,8 @@ static void folio_zero_user_every_page(struct kunit *test)
 
 /*
  * A copy equals the original to its last byte. The original and the memory
- * around both folios do not change [clearing 17]. Sizes and addresses are the
- * same as in the case that clears.
+ * around both folios do not change. Sizes and addresses are the same as in the
+ * case that clears.
  */
 static void copy_user_large_folio_every_order(struct kunit *test)
 {

@@ -111,8 +111,8 @@ static int fork_child_writes(struct user_mm *u)
 
 /*
  * fork() shares all pages of whole folios with the child, read-only on both
- * sides, and copies them for the child when it writes [contpte 169, 178, 186,
- * 187]. The three folios follow each other in the table.
+ * sides, and copies them for the child when it writes. The three folios follow
+ * each other in the table.
  */
 static void fork_whole_folios(struct kunit *test)
 {
@@ -127,7 +127,7 @@ static void fork_whole_folios(struct kunit *test)
 /*
  * The parent has unmapped a part of a folio. The part is at every position in
  * turn. The child gets only the other pages, so the entries of this folio are
- * not folded, in the child and in the parent [contpte 171].
+ * not folded, in the child and in the parent.
  */
 static void fork_part_of_folio(struct kunit *test)
 {
@@ -194,10 +194,7 @@ static int fork_child_reads(struct user_mm *u)
 	return wrong;
 }
 
-/*
- * The parent writes first. The child must still have the old content [mapped
- * 29].
- */
+/* The parent writes first. The child must still have the old content. */
 static void fork_child_keeps_contents(struct kunit *test)
 {
 	struct user_mm *u = fork_populate(test,
@@ -251,7 +248,7 @@ static int fork_child_dirty(struct user_mm *u)
 /*
  * In private memory the first page of each folio is clean and all others are
  * dirty. All entries of a batch get the dirty bit of the first entry, so a
- * batch must not contain both clean and dirty entries [contpte 181].
+ * batch must not contain both clean and dirty entries.
  */
 static void fork_keeps_dirty(struct kunit *test)
 {
@@ -272,7 +269,7 @@ static int fork_child_nothing(struct user_mm *u)
  * The child has exited when the parent writes. The parent reuses single pages
  * without a copy. Older kernels copy the pages of a large folio. Newer kernels
  * let the parent reuse them, since they know that no other process maps the
- * folio [mapped 28].
+ * folio.
  */
 static void fork_write_after_child(struct kunit *test)
 {
@@ -315,9 +312,9 @@ static int fork_child_pinned(struct user_mm *u)
 
 /*
  * A page in the middle of a folio is pinned for a device. The child gets a copy
- * of this page at once. The parent keeps the page, even after a write [contpte
- * 173]. The kernel only knows whether some page of a folio is pinned, so it
- * copies all pages of this folio, and none of another folio.
+ * of this page at once. The parent keeps the page, even after a write. The
+ * kernel only knows whether some page of a folio is pinned, so it copies all
+ * pages of this folio, and none of another folio.
  */
 static void fork_pinned_page(struct kunit *test)
 {
@@ -350,8 +347,7 @@ static void fork_pinned_page(struct kunit *test)
 
 /*
  * Every range of two folios is discarded in one call. Its pages lose one
- * mapping and one reference each, and all other pages keep theirs [contpte 190,
- * 191].
+ * mapping and one reference each, and all other pages keep theirs.
  */
 static void zap_every_range(struct kunit *test)
 {
@@ -389,8 +385,7 @@ static void zap_every_range(struct kunit *test)
 
 /*
  * munmap() unmaps so many small pages that the kernel frees them in several
- * steps. Each page loses exactly one mapping and one reference [contpte 194,
- * 195].
+ * steps. Each page loses exactly one mapping and one reference.
  */
 static void zap_many_pages(struct kunit *test)
 {

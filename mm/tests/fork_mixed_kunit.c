@@ -283,9 +283,8 @@ static bool mixed_check(struct kunit *test, const struct mixed_fixture *f,
 /*
  * The child has the same pages of a driver's folio as the parent. In a shared
  * mapping the entries are old and clean. Each page gets a mapping and a
- * reference [contpte 176-178, 184]. The folio is mapped completely, in part, or
- * by two page tables. Known issue 2: on UML the child maps later pages than it
- * should.
+ * reference. The folio is mapped completely, in part, or by two page tables.
+ * Known issue 2: on UML the child maps later pages than it should.
  */
 static void fork_inserted_pages(struct kunit *test)
 {

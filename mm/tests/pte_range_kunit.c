@@ -166,13 +166,12 @@ static bool range_each(struct pte_ctx *c, const struct pte_case *pc,
 
 /*
  * In the range, each entry changes as the function for one entry would change
- * it. It is set [contpte 6, 84], cleared [88, 97-99, 101, 102, 105, 107],
- * write-protected [113, 114, 116, 120], or made old and clean [123, 143]. The
- * function returns the first entry with the merged young and dirty bits of all.
- * Outside of the range nothing changes. The case tries every range in a window
- * of a few entries. Every entry of the window is the odd one in turn, in every
- * way in which entries of a batch may differ. At the end of the table, the case
- * tries only one of these ways:
+ * it. It is set, cleared, write-protected, or made old and clean. The function
+ * returns the first entry with the merged young and dirty bits of all. Outside
+ * of the range nothing changes. The case tries every range in a window of a few
+ * entries. Every entry of the window is the odd one in turn, in every way in
+ * which entries of a batch may differ. At the end of the table, the case tries
+ * only one of these ways:
  *
  *	entries	|a a a o a a a a|
  *	range	     <------->

@@ -94,7 +94,7 @@ static bool set_is_issue_22(pte_t pte, pte_t want)
 /*
  * set_ptes() maps each number of pages, at the start, inside and at the end of
  * a table. Entry i maps page i, with all bits of the first entry except the
- * contiguous bit [contpte 6]. No other entry changes [84].
+ * contiguous bit. No other entry changes.
  */
 static void set_ptes_consecutive_pages(struct kunit *test)
 {
@@ -368,10 +368,9 @@ static unsigned int set_pfn_bits(void)
 
 /*
  * Advancing an entry gives the same result as making the entry for the later
- * page [contpte 5, 6]. The addition carries into each bit of the page frame
- * number, even if these bits are not contiguous in the entry, and changes no
- * other bit. The steps are 1, odd numbers, and the sizes of a contiguous block
- * and of folios.
+ * page. The addition carries into each bit of the page frame number, even if
+ * these bits are not contiguous in the entry, and changes no other bit. The
+ * steps are 1, odd numbers, and the sizes of a contiguous block and of folios.
  */
 static void pte_advance_pfn_carries(struct kunit *test)
 {

@@ -164,10 +164,10 @@ static void unmap_zap(struct unmap_fixture *f, unsigned int first,
 
 /*
  * If any entry of a folio was young when it was unmapped, the folio counts as
- * used, once for a batch. If no entry was young, it does not [contpte 189]. A
- * second use moves the folio to the active list, which clears the flag. So the
- * case can distinguish two zaps of half a folio from one zap. The young entry
- * is at each place in turn.
+ * used, once for a batch. If no entry was young, it does not. A second use
+ * moves the folio to the active list, which clears the flag. So the case can
+ * distinguish two zaps of half a folio from one zap. The young entry is at each
+ * place in turn.
  */
 static void zap_marks_used_once(struct kunit *test)
 {
@@ -210,8 +210,8 @@ static void unmap_look(void *data)
  * Until then another CPU may write to them. After the kernel has cleaned a
  * folio without mappings, it does not notice such a write. During each
  * invalidation all pages of the batch still count as mapped, and after the zap
- * none [contpte 196]. All entries are dirty, or only one. The ranges begin and
- * end at each quarter of the folio.
+ * none. All entries are dirty, or only one. The ranges begin and end at each
+ * quarter of the folio.
  */
 static void zap_dirty_mapped_till_flush(struct kunit *test)
 {
@@ -279,8 +279,8 @@ static void unmap_split(void *data)
  * When the kernel maps a huge page, it deposits a table for the split of the
  * PMD. This table must be empty, since the split overwrites its entries. The
  * kernel warns once for each entry that is not empty. With and without such an
- * entry, the split maps all pages of the huge page [contpte 207]. The entry is
- * a marker, which has no page.
+ * entry, the split maps all pages of the huge page. The entry is a marker,
+ * which has no page.
  */
 static void split_into_filled_table(struct kunit *test)
 {

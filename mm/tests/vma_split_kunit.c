@@ -193,8 +193,7 @@ static bool split_once(struct kunit *test, const struct split_op *one,
 /*
  * The case makes each first call at every page of the block, and the second
  * call on each side of that page and across it. So it covers the rest of a
- * block in two VMAs, and the part of a block that a child gets [contpte 170,
- * 175, 192, 199, 224, 225].
+ * block in two VMAs, and the part of a block that a child gets.
  */
 static void vma_split_and_call(struct kunit *test)
 {

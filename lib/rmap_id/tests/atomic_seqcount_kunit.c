@@ -21,7 +21,7 @@
 /*
  * The count of writers includes a writer while it writes, and two nested
  * writers count as two. At the end of a write, the count of writes increases.
- * Preemption is off from the first begin to the last end [mapped 57, 63].
+ * Preemption is off from the first begin to the last end.
  */
 static void atomic_seqcount_write_shared(struct kunit *test)
 {
@@ -45,8 +45,7 @@ static void atomic_seqcount_write_shared(struct kunit *test)
 
 /*
  * A writer gets exclusive access only if there is no other writer. Otherwise it
- * shares the count, and its attempt leaves no trace in the state [mapped 59,
- * 63].
+ * shares the count, and its attempt leaves no trace in the state.
  */
 static void atomic_seqcount_write_exclusive(struct kunit *test)
 {
@@ -110,8 +109,7 @@ KUNIT_ARRAY_PARAM_DESC(cnt_write, cnt_writes_between, desc);
 /*
  * A reader retries if a write began or ended while it read. It does not retry
  * if no write began or ended meanwhile, even after many earlier writes.
- * If a reader does not wait, the state shows the reader that there are writers
- * [mapped 58].
+ * If a reader does not wait, the state shows the reader that there are writers.
  */
 static void atomic_seqcount_read_overlap(struct kunit *test)
 {
@@ -148,7 +146,7 @@ static void atomic_seqcount_read_overlap(struct kunit *test)
 /*
  * The count of writes does not overflow into other bits: after 2^32 writes it
  * is 0, and the number of writers is unchanged. The largest number of sharing
- * writers does not overflow into the number of attempts [mapped 62].
+ * writers does not overflow into the number of attempts.
  */
 static void atomic_seqcount_overflow(struct kunit *test)
 {
@@ -195,8 +193,7 @@ static void cnt_irq_work(struct irq_work *work)
 
 /*
  * Writers are tasks. An interrupt must not write, since it could wait forever
- * for the writer that it interrupted. CONFIG_DEBUG_ATOMIC_SEQCOUNT checks that
- * [mapped 63].
+ * for the writer that it interrupted. CONFIG_DEBUG_ATOMIC_SEQCOUNT checks that.
  */
 static void atomic_seqcount_write_in_irq(struct kunit *test)
 {

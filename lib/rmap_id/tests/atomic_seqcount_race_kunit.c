@@ -130,8 +130,7 @@ KUNIT_ARRAY_PARAM_DESC(cnt_wait, cnt_waits, desc);
 /*
  * Readers wait for any writer, and writers wait only for an exclusive writer. A
  * writer that has waited does not get exclusive access. A thread that must wait
- * is still waiting after some ticks, and returns once the writer has ended
- * [mapped 58, 59].
+ * is still waiting after some ticks, and returns once the writer has ended.
  */
 static void atomic_seqcount_waits(struct kunit *test)
 {
@@ -168,8 +167,7 @@ static void atomic_seqcount_waits(struct kunit *test)
  * A writer tries to get exclusive access, and has not seen yet that there are
  * other writers. For that moment it blocks all other writers: a sharing writer
  * waits, and a second writer that tries to get exclusive access waits and then
- * shares. The first attempt always succeeds if there is no other writer [mapped
- * 60].
+ * shares. The first attempt always succeeds if there is no other writer.
  */
 static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 {
@@ -282,7 +280,7 @@ static int cnt_racer_thread(void *racer)
 /*
  * Threads on two CPUs write three numbers and read them. Every read is
  * consistent, and no write is lost, neither a plain nor an atomic store. No
- * thread writes at the same time as an exclusive writer [mapped 60, 61].
+ * thread writes at the same time as an exclusive writer.
  */
 static void atomic_seqcount_all_at_once(struct kunit *test)
 {
@@ -402,9 +400,9 @@ KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
  * object on two CPUs: while they have a mapping, no owner is the only one. In
  * another run all three are the same owner, and this owner is the only owner
  * all the time. A read in the middle of a write would give a wrong answer. At
- * the end the sums are right, so no update was lost [mapped 61]. This also
- * holds for writers that share the count: an update would be lost if a writer
- * were stopped between the read and the write of a sum.
+ * the end the sums are right, so no update was lost. This also holds for
+ * writers that share the count: an update would be lost if a writer were
+ * stopped between the read and the write of a sum.
  */
 static void rmap_id_exclusive_race(struct kunit *test)
 {

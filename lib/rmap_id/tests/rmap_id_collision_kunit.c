@@ -76,7 +76,7 @@ static const struct posted posted[] = {
  * does not fit into 64 bits. The search finds twice the binomials of order 7,
  * with alternating signs, since 512^7 * 2 is 2^64. These are five owners with
  * 71 mappings, and a folio of 128 pages can have 128 mappings. All three sums
- * equal the sums of one owner [mapped 52].
+ * equal the sums of one owner.
  */
 static void rmap_id_collision_posted(struct kunit *test)
 {
@@ -121,7 +121,7 @@ static void rmap_id_collision_posted(struct kunit *test)
  * The five owners of rmap_id_collision_posted map folios of each order that
  * they fit into, with the parameters of rmap_id_params.h. While more than one
  * owner has mappings, no owner is the only owner. When only the last owner has
- * mappings, it is the only owner, and no other owner is [mapped 52].
+ * mappings, it is the only owner, and no other owner is.
  */
 static void rmap_id_exclusive_posted(struct kunit *test)
 {
@@ -168,7 +168,7 @@ KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
  * with one more digit finds such a group. A search with fewer digits is
  * unnecessary, because the first search also covers owners with 0 in all other
  * digits. If several orders share an entry of the table, the entry is right for
- * the largest of these orders [mapped 52].
+ * the largest of these orders.
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {
@@ -217,7 +217,7 @@ static bool collision_exists(unsigned int base, int max, unsigned int left,
 /*
  * In arithmetic of w bits, parameters are sound if and only if (n + 1)^bits <=
  * 2^w. The case shows this for w = 3 to 12: it tries all differences of up to
- * six digits, for owners of up to 8 mappings [mapped 52].
+ * six digits, for owners of up to 8 mappings.
  */
 static void rmap_id_sound_small_words(struct kunit *test)
 {
@@ -254,7 +254,7 @@ static void rmap_id_sound_small_words(struct kunit *test)
  * The base may be larger than necessary. With a power of two as base, zero bits
  * separate the bits of an ID. For folios of 2^K pages, K + 1 bits for a digit
  * are enough, and K bits are not enough. With base 2^K, 2^K mappings of ID 2
- * look like one mapping of ID 1 and 2^K - 1 mappings of ID 3 [mapped 56].
+ * look like one mapping of ID 1 and 2^K - 1 mappings of ID 3.
  */
 static void rmap_id_base_power_of_two(struct kunit *test)
 {

@@ -135,7 +135,7 @@ static void id_unmapped(struct kunit *test, struct rmap_id_object *object,
  * sum of computed powers of its bits. 0 gives 0, all bits give ((n + 1)^bits -
  * 1) / n, and a larger part gives a larger sub-ID. The case tries all parts of
  * up to 12 bits. Of parts of 24 bits it tries the first 2^16, and all parts
- * with two bits set [mapped 49].
+ * with two bits set.
  */
 static void rmap_id_sub_digits(struct kunit *test)
 {
@@ -182,7 +182,7 @@ static void rmap_id_sub_digits(struct kunit *test)
 				   (p->base - 1));
 }
 
-/* The sub-IDs of the smallest folios as numbers, in base 5 [mapped 49]. */
+/* The sub-IDs of the smallest folios as numbers, in base 5. */
 static void rmap_id_sub_first(struct kunit *test)
 {
 	static const u64 want[] = {
@@ -198,8 +198,7 @@ static void rmap_id_sub_first(struct kunit *test)
 
 /*
  * Every order has enough values: each bit of an ID has a place in one of them.
- * No function writes after the values, because an object has no room there
- * [mapped 54].
+ * No function writes after the values, because an object has no room there.
  */
 static void rmap_id_params_order(struct kunit *test)
 {
@@ -225,7 +224,7 @@ static void rmap_id_params_order(struct kunit *test)
  * The build accepts exactly the parameters with (n + 1)^bits - 1 < 2^64. The
  * case checks this by multiplication, and the code under test uses division.
  * Each order has a limit between 1 and 64 bits. The posted values of 8 bits for
- * 512 pages are beyond the limit of their order [mapped 52].
+ * 512 pages are beyond the limit of their order.
  */
 static void rmap_id_sound_limit(struct kunit *test)
 {
@@ -251,7 +250,7 @@ static void rmap_id_sound_limit(struct kunit *test)
 /*
  * One owner maps and unmaps pages, one by one or all at once. It always owns
  * all mappings, and without mappings all sums are 0 again. The case tries IDs
- * with one bit, all bits, and random bits [mapped 50].
+ * with one bit, all bits, and random bits.
  */
 static void rmap_id_exclusive_one_owner(struct kunit *test)
 {
@@ -355,9 +354,8 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 /*
  * Owners map an object in all combinations, with up to the largest number of
  * mappings that one owner can have. For each owner, the answer whether all
- * mappings belong to it is right [mapped 51]. The case tries 15 IDs for up to 4
- * mappings, and 7 IDs for 8 and 16 mappings, since more IDs would take too
- * long.
+ * mappings belong to it is right. The case tries 15 IDs for up to 4 mappings,
+ * and 7 IDs for 8 and 16 mappings, since more IDs would take too long.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {
@@ -373,7 +371,7 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 /*
  * Up to six random owners together have as many mappings as one owner may have.
  * No owner must look like the only owner. In every second object, each owner
- * differs from the first owner in one bit [mapped 51].
+ * differs from the first owner in one bit.
  */
 static void rmap_id_exclusive_random(struct kunit *test)
 {
@@ -428,7 +426,7 @@ static void rmap_id_exclusive_random(struct kunit *test)
  * With one more mapping, one owner cannot have all of them, since an
  * owner maps each page at most once. Then rmap_id_exclusive() does not use the
  * sums. This happens for a moment when mappings of the pages replace a huge
- * mapping, until the huge mapping is removed [mapped 53].
+ * mapping, until the huge mapping is removed.
  */
 static void rmap_id_exclusive_limit(struct kunit *test)
 {
@@ -450,7 +448,7 @@ static void rmap_id_exclusive_limit(struct kunit *test)
 /*
  * IDs are distinct, never 0, and reused after they are freed. On UML, which
  * runs at the speed of the host, the case allocates all 2^24 - 1 IDs, up to the
- * largest. After that, an allocation fails [mapped 55].
+ * largest. After that, an allocation fails.
  */
 static void rmap_id_alloc_all(struct kunit *test)
 {

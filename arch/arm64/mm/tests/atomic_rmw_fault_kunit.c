@@ -149,9 +149,9 @@ static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 /*
  * On fresh anonymous memory an atomic needs two faults for each page, a read
  * and a write. With the option it needs one fault, a write. Afterwards no zero
- * page is mapped [atomics 1-10, 28]. Loads and stores with similar encodings
- * fault once, as a load or a store, with and without the option. The case tries
- * all sizes and orderings of each instruction.
+ * page is mapped. Loads and stores with similar encodings fault once, as a load
+ * or a store, with and without the option. The case tries all sizes and
+ * orderings of each instruction.
  */
 static void anonymous_faults(struct kunit *test)
 {
@@ -193,8 +193,8 @@ static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot
 
 /*
  * In read-only memory an atomic first causes a read fault, which succeeds, and
- * then a write fault, which fails [atomics 15, 31]. The signal and its syndrome
- * are the same with and without the option, and the syndrome says write [27].
+ * then a write fault, which fails. The signal and its syndrome are the same
+ * with and without the option, and the syndrome says write.
  */
 static void read_only_signal(struct kunit *test)
 {
@@ -209,7 +209,7 @@ static void read_only_signal(struct kunit *test)
 
 /*
  * In memory without access rights, no fault is handled, and the signal reports
- * a forbidden read [atomics 16, 32].
+ * a forbidden read.
  */
 static void no_access_signal(struct kunit *test)
 {
@@ -219,7 +219,7 @@ static void no_access_signal(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
 }
 
-/* At an address without a mapping, no fault is handled [atomics 17]. */
+/* At an address without a mapping, no fault is handled. */
 static int rmw_prepare_behind(struct user_run *run)
 {
 	int err = rmw_prepare(run);
@@ -245,7 +245,7 @@ static void unmapped_signal(struct kunit *test)
 /*
  * The program accesses 64 MiB page by page, like the first accesses of a
  * garbage collector. With the option there are exactly half as many faults as
- * without it [atomics 1, 28].
+ * without it.
  */
 static void anonymous_64m_halves_faults(struct kunit *test)
 {
@@ -256,9 +256,7 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }
 
-/*
- * Memory with PROT_WRITE alone can be read too [atomics 18].
- */
+/* Memory with PROT_WRITE alone can be read too. */
 static void write_only_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -281,12 +279,12 @@ static int rmw_prepare_counted(struct user_run *run)
 }
 
 /*
- * An atomic adds each page to the process's count of anonymous pages once
- * [atomics 11]. A load maps the zero page and adds no page. If a store follows
- * this load, it copies the zero page, and the copy counts. An exclusive pair
- * causes this load and this store on every kernel, and an atomic causes them
- * without the option. The case sums the counter over all CPUs, since each CPU
- * may keep changes of more than 18 pages to itself.
+ * An atomic adds each page to the process's count of anonymous pages once. A
+ * load maps the zero page and adds no page. If a store follows this load, it
+ * copies the zero page, and the copy counts. An exclusive pair causes this load
+ * and this store on every kernel, and an atomic causes them without the option.
+ * The case sums the counter over all CPUs, since each CPU may keep changes of
+ * more than 18 pages to itself.
  */
 static void anonymous_pages_counted(struct kunit *test)
 {
@@ -361,11 +359,11 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 
 /*
  * If the comparison of a CAS fails, the CAS writes nothing, but the kernel
- * handles its fault as a write [atomics 42]. Fresh memory stays 0. Pages that a
- * child shares are copied, and the copies have the same words. The emulator
- * stores the old word again, so such a CAS faults like a CAS that writes. A
- * real CPU may behave differently. As a control, if the comparison succeeds,
- * the CAS changes all words.
+ * handles its fault as a write. Fresh memory stays 0. Pages that a child shares
+ * are copied, and the copies have the same words. The emulator stores the old
+ * word again, so such a CAS faults like a CAS that writes. A real CPU may
+ * behave differently. As a control, if the comparison succeeds, the CAS changes
+ * all words.
  */
 static void cas_fails(struct kunit *test)
 {
@@ -388,7 +386,7 @@ static void cas_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rmw_words(f->run, rmw_old, 1), RMW_PAGES);
 }
 
-/* If all pages are mapped already, there is no fault [atomics 23]. */
+/* If all pages are mapped already, there is no fault. */
 static void populated_no_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -400,7 +398,7 @@ static void populated_no_faults(struct kunit *test)
 
 /*
  * After a fork all pages are mapped, but write-protected, since the child
- * shares them. Each page causes one write fault on any kernel [atomics 25].
+ * shares them. Each page causes one write fault on any kernel.
  */
 static void forked_memory_faults(struct kunit *test)
 {
@@ -413,7 +411,7 @@ static void forked_memory_faults(struct kunit *test)
 
 /*
  * If the highest byte of an address is a tag, the faults have the address
- * without the tag [atomics 43].
+ * without the tag.
  */
 static int rmw_prepare_tagged(struct user_run *run)
 {
@@ -437,8 +435,8 @@ static void tagged_address_faults(struct kunit *test)
 
 /*
  * If memory grows down like a stack, the kernel handles a fault below its start
- * under the lock of the address space [atomics 35]. The VMA has one page, and
- * grows by one page.
+ * under the lock of the address space. The VMA has one page, and grows by one
+ * page.
  */
 static int rmw_prepare_stack(struct user_run *run)
 {
@@ -505,9 +503,8 @@ KUNIT_ARRAY_PARAM_DESC(rmw_decode, rmw_decodes, desc);
 
 /*
  * The kernel reads the instruction only if user space reads data in memory that
- * it could write to [atomics 33, 37-40], and only in A64 code. If the text
- * cannot be read without a fault, the kernel gives up without an error, and
- * enables page faults again.
+ * it could write to, and only in A64 code. If the text cannot be read without a
+ * fault, the kernel gives up without an error, and enables page faults again.
  */
 static void fault_flags_decoded(struct kunit *test)
 {

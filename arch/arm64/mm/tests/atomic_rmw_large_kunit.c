@@ -43,7 +43,7 @@ static void rmw_expect_huge(struct kunit *test, bool huge)
  * older kernels the write that follows splits this page, so each page needs its
  * own fault, and there is no huge page. Newer kernels replace the huge zero
  * page by a huge page. If the first fault is handled as a write, it is the only
- * fault [atomics 12, 29].
+ * fault.
  */
 static void huge_page_faults(struct kunit *test)
 {
@@ -60,10 +60,7 @@ static void huge_page_faults(struct kunit *test)
 	rmw_expect_huge(test, writes == huge);
 }
 
-/*
- * Without a huge zero page, a read fault allocates a writable huge page
- * [atomics 13].
- */
+/* Without a huge zero page, a read fault allocates a writable huge page. */
 static void huge_page_without_zero_page(struct kunit *test)
 {
 	const unsigned int huge = RMW_HUGE / PMD_SIZE;
@@ -79,8 +76,8 @@ static void huge_page_without_zero_page(struct kunit *test)
 /*
  * The memory gets folios of 64K, or of 16 pages if pages are larger than 4K. No
  * zero page has this size, so a read fault maps the small zero page, and the
- * write that follows allocates a small page [atomics 14]. If the first fault is
- * handled as a write, it allocates a folio of this size.
+ * write that follows allocates a small page. If the first fault is handled as a
+ * write, it allocates a folio of this size.
  */
 static void mthp_faults(struct kunit *test)
 {
@@ -123,8 +120,7 @@ static void rmw_file(struct kunit *test, unsigned int pages)
 
 /*
  * Private pages of a file: a read fault also maps the pages around it. The
- * first write to each page causes another fault, which copies the page [atomics
- * 20, 47].
+ * first write to each page causes another fault, which copies the page.
  */
 static void private_file_faults(struct kunit *test)
 {
@@ -154,8 +150,7 @@ static bool rmw_hardware_dirty(void)
  * For shared pages of a file in memory, the option costs more faults. Without
  * the option, a read fault also maps the pages around it. A write to these
  * pages then causes a fault for each page, or no fault if hardware sets the
- * dirty state. With the option, each write fault maps only one page [atomics
- * 19, 47].
+ * dirty state. With the option, each write fault maps only one page.
  */
 static void shared_file_faults(struct kunit *test)
 {
@@ -172,9 +167,7 @@ static void shared_file_faults(struct kunit *test)
 			   rmw_hardware_dirty() ? 0 : pages);
 }
 
-/*
- * In memory with tags the faults are the same as in other memory [atomics 43].
- */
+/* In memory with tags the faults are the same as in other memory. */
 static void tagged_memory_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -244,13 +237,13 @@ static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
 }
 
 /*
- * The case measures the cost of the decoder for an instruction that is a load
- * [atomics 41]. It compares with read-only memory, where the kernel does not
- * decode. The cost is in instructions, relative to the cheapest kind of fault.
- * If one load accesses all memory, the kernel remembers the address of this
- * load: the cost is at most one hundredth. If two loads at different addresses
- * take turns, the kernel decodes each of them, since it remembers only one
- * address: the cost is at most 6 %.
+ * The case measures the cost of the decoder for an instruction that is a load.
+ * It compares with read-only memory, where the kernel does not decode. The cost
+ * is in instructions, relative to the cheapest kind of fault. If one load
+ * accesses all memory, the kernel remembers the address of this load: the cost
+ * is at most one hundredth. If two loads at different addresses take turns, the
+ * kernel decodes each of them, since it remembers only one address: the cost is
+ * at most 6 %.
  */
 static void load_cost(struct kunit *test)
 {

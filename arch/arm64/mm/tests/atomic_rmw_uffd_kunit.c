@@ -149,9 +149,9 @@ static void uffd_run(struct kunit *test, unsigned long mode, u64 flags)
 
 /*
  * userfaultfd reports a missing page as a read, like the CPU. With the option
- * it reports the write that the instruction makes next [atomics 22, 46]. The
- * test resolves the fault with the zero page. The kernel handles the write
- * fault that follows without a message.
+ * it reports the write that the instruction makes next. The test resolves the
+ * fault with the zero page. The kernel handles the write fault that follows
+ * without a message.
  */
 static void missing_message_access(struct kunit *test)
 {
@@ -160,8 +160,7 @@ static void missing_message_access(struct kunit *test)
 }
 
 /*
- * Each write-protected page causes one message, which is a write on any kernel
- * [atomics 22].
+ * Each write-protected page causes one message, which is a write on any kernel.
  */
 static void write_protect_message_access(struct kunit *test)
 {

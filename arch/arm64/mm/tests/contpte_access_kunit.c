@@ -149,13 +149,12 @@ static void access_all(struct kunit *test, bool folded)
 }
 
 /*
- * The block is folded [contpte 128-138]. If all entries have the flags already,
- * nothing changes. If any entry lacks a flag, all entries are updated, even if
- * the faulting entry has all flags [137]. The entries keep their pages and the
- * contiguous bit, even if the caller passes an entry with another page [132] or
- * contiguous bit [131]. No flag is cleared [136]. If the write bit has to
- * change, the block is unfolded, and only one entry gets the flags [134]. The
- * blocks on either side do not change.
+ * The block is folded. If all entries have the flags already, nothing changes.
+ * If any entry lacks a flag, all entries are updated, even if the faulting
+ * entry has all flags. The entries keep their pages and the contiguous bit,
+ * even if the caller passes an entry with another page or contiguous bit. No
+ * flag is cleared. If the write bit has to change, the block is unfolded, and
+ * only one entry gets the flags. The blocks on either side do not change.
  */
 static void ptep_set_access_flags_folded(struct kunit *test)
 {
@@ -164,9 +163,9 @@ static void ptep_set_access_flags_folded(struct kunit *test)
 }
 
 /*
- * In a block that is not folded, only the faulting entry gets the flags
- * [contpte 139]. The flags of the other entries make no difference. The
- * function invalidates one page, not the block.
+ * In a block that is not folded, only the faulting entry gets the flags. The
+ * flags of the other entries make no difference. The function invalidates one
+ * page, not the block.
  */
 static void ptep_set_access_flags_unfolded(struct kunit *test)
 {
@@ -176,7 +175,7 @@ static void ptep_set_access_flags_unfolded(struct kunit *test)
 /*
  * PROT_NONE entries stand between folded blocks, or in a block that was folded
  * before. They are present but not valid, so each is handled alone, even if it
- * has a leaked contiguous bit [contpte 139].
+ * has a leaked contiguous bit.
  */
 static void ptep_set_access_flags_protnone(struct kunit *test)
 {

@@ -28,9 +28,8 @@
  * Pages that are not aligned like their addresses can never be folded. Each
  * call reads the entry that it replaces, since this entry may be folded, and
  * then writes the new entry. The call reads no other entry, even at the last
- * address of a block, or with the last page of an aligned block of pages
- * [contpte 14, 15]. The pages are off by 1 page, by half a block, and by a
- * block minus 1 page.
+ * address of a block, or with the last page of an aligned block of pages. The
+ * pages are off by 1 page, by half a block, and by a block minus 1 page.
  */
 static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 {
@@ -54,9 +53,9 @@ static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 /*
  * fork() write-protects entries one by one if folios are small. If the entry is
  * in a folded block, the call reads it once and unfolds the block. Then it
- * replaces the entry at the first try, without a second read [contpte 112]. If
- * the entry is not folded, the call reads and writes it once. The case tries
- * each entry of two blocks, since the place in the block must not matter.
+ * replaces the entry at the first try, without a second read. If the entry is
+ * not folded, the call reads and writes it once. The case tries each entry of
+ * two blocks, since the place in the block must not matter.
  */
 static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
 {

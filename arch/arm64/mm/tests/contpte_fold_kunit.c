@@ -31,12 +31,11 @@ static void fold_set(struct pte_ctx *f, int idx, pte_t pte)
 
 /*
  * Entries are set in ascending order. The last entry of each block folds the
- * block, with one invalidation, and no earlier entry does [contpte 10, 11]. If
- * one entry has the accessed or the dirty bit, all entries get this bit [21].
- * Otherwise no entry gets it [22]. The function gets the last entry, but every
- * entry keeps its page, even the first [34]. The blocks are the first, an inner
- * and the last block of a table [33] and of a folio [27]. Nothing else of the
- * folio is mapped [28].
+ * block, with one invalidation, and no earlier entry does. If one entry has the
+ * accessed or the dirty bit, all entries get this bit. Otherwise no entry gets
+ * it. The function gets the last entry, but every entry keeps its page, even
+ * the first. The blocks are the first, an inner and the last block of a table
+ * and of a folio. Nothing else of the folio is mapped.
  */
 static void set_pte_at_ascending(struct kunit *test)
 {
@@ -83,8 +82,8 @@ static void set_pte_at_ascending(struct kunit *test)
 /*
  * Entries are set in descending order, so the last call does not set the last
  * entry. The block stays unfolded, which is correct but not optimal. If the
- * last entry is set again, the block is folded [contpte 12, 13]. If it is set
- * once more, the block is unfolded and folded [37].
+ * last entry is set again, the block is folded. If it is set once more, the
+ * block is unfolded and folded.
  */
 static void set_pte_at_descending(struct kunit *test)
 {
@@ -103,9 +102,9 @@ static void set_pte_at_descending(struct kunit *test)
 
 /*
  * If addresses and PFNs are not both aligned to a block, the block is never
- * folded, even if its last entry is set many times [contpte 14, 15]. The case
- * sets two blocks of entries, so that a whole block of aligned PFNs lies across
- * a block of addresses:
+ * folded, even if its last entry is set many times. The case sets two blocks of
+ * entries, so that a whole block of aligned PFNs lies across a block of
+ * addresses:
  *
  *	entries	|0 1 2 3|4 5 6 7|	PFN off by 1
  *	PFNs	|1 2 3|4 5 6 7|8|
@@ -129,8 +128,8 @@ KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 
 /*
  * An entry that differs from the others prevents folding, at each place, and
- * nothing in the block changes [contpte 16-20, 24]. The odd entry is in the
- * table before the last entry is set, or is the last entry itself.
+ * nothing in the block changes. The odd entry is in the table before the last
+ * entry is set, or is the last entry itself.
  */
 static void set_pte_at_one_entry_odd(struct kunit *test)
 {
@@ -155,10 +154,9 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 
 /*
  * All entries have the same unusual bits. If they are valid and not special,
- * they are folded and keep the bits [contpte 23]. PROT_NONE entries are
- * present, but not valid, so they are never folded [18]. In special mappings
- * the kernel does not look up a folio, so it does not fold their entries either
- * [24].
+ * they are folded and keep the bits. PROT_NONE entries are present, but not
+ * valid, so they are never folded. In special mappings the kernel does not look
+ * up a folio, so it does not fold their entries either.
  */
 static void set_pte_at_all_odd(struct kunit *test)
 {
@@ -175,8 +173,7 @@ static void set_pte_at_all_odd(struct kunit *test)
 
 /*
  * The caller passes entries with a contiguous bit, which leaked from a getter.
- * This bit is not written, and the last entry folds the block as usual [contpte
- * 30].
+ * This bit is not written, and the last entry folds the block as usual.
  */
 static void set_pte_at_leaked_bit(struct kunit *test)
 {
@@ -193,9 +190,8 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 
 /*
  * A block at a low address maps a later part of a folio, so the folio would
- * begin below address 0 [contpte 29], and the kernel's subtraction wraps. The
- * kernel may fold such a block, or leave it, but must never fold only a part of
- * it.
+ * begin below address 0, and the kernel's subtraction wraps. The kernel may
+ * fold such a block, or leave it, but must never fold only a part of it.
  */
 static void set_pte_at_low_address(struct kunit *test)
 {
@@ -220,8 +216,8 @@ static void fold_free_pages(void *page)
 
 /*
  * Single pages that happen to be consecutive are not folded: each has its own
- * accessed and dirty bits [contpte 25]. They fill one aligned block. The only
- * reason not to fold this block is that the pages are not one folio.
+ * accessed and dirty bits. They fill one aligned block. The only reason not to
+ * fold this block is that the pages are not one folio.
  */
 static void set_pte_at_single_pages(struct kunit *test)
 {
@@ -243,8 +239,8 @@ static void set_pte_at_single_pages(struct kunit *test)
 
 /*
  * Consecutive pages of two folios are not folded, because the kernel tracks
- * accessed and dirty per folio [contpte 26]. Folios of half a block are the
- * largest folios that cannot be folded.
+ * accessed and dirty per folio. Folios of half a block are the largest folios
+ * that cannot be folded.
  */
 static void set_pte_at_two_folios(struct kunit *test)
 {
@@ -259,9 +255,9 @@ static void set_pte_at_two_folios(struct kunit *test)
 /*
  * A new entry is set in a folded block. The block is unfolded, with one
  * invalidation. The new entry is as given, and the other entries keep their
- * pages and get the block's accessed and dirty bits [contpte 38, 42, 66]. The
- * neighbouring blocks do not change. The new entry maps another page, so the
- * block is not folded again.
+ * pages and get the block's accessed and dirty bits. The neighbouring blocks do
+ * not change. The new entry maps another page, so the block is not folded
+ * again.
  */
 static void set_pte_at_into_folded(struct kunit *test)
 {
@@ -283,7 +279,7 @@ static void set_pte_at_into_folded(struct kunit *test)
 
 /*
  * After a block is folded and unfolded a thousand times, it is as before: each
- * entry has its PFN, and no bit was added [contpte 43].
+ * entry has its PFN, and no bit was added.
  */
 static void set_pte_at_again_and_again(struct kunit *test)
 {

@@ -182,10 +182,9 @@ static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
 
 /*
  * If hardware sets a bit, the bit is afterwards in the entry, or in the value
- * that the function returns [contpte 112, 117, 140]. Only functions that drop
- * bits on purpose may lose it: functions that clear an entry without returning
- * its value, or make it old or clean. The rules of break-before-make always
- * hold.
+ * that the function returns. Only functions that drop bits on purpose may lose
+ * it: functions that clear an entry without returning its value, or make it old
+ * or clean. The rules of break-before-make always hold.
  *
  * The range is the first, an inner or the last entry of a block, a whole block, a
  * part of a block, or two halves of two blocks, which are both unfolded. The
@@ -409,11 +408,10 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
  * Another CPU changes a block during a call of ptep_get_lockless(). It clears all
  * entries of the block and sets them again, as contpte_convert() does. The reader
  * gets the state before or after the change, or none if the entry was none
- * meanwhile [contpte 54-60, 62, 63]. It never gets a mix (bits of one state
- * with the page of another), and never an entry of a block that is being
- * converted. The change begins before each access of the reader in turn, and is
- * as fast as the reader, faster, or much faster. Each state of a block changes
- * to each other state.
+ * meanwhile. It never gets a mix (bits of one state with the page of another),
+ * and never an entry of a block that is being converted. The change begins
+ * before each access of the reader in turn, and is as fast as the reader,
+ * faster, or much faster. Each state of a block changes to each other state.
  */
 static void ptep_get_lockless_sees_one_state(struct kunit *test)
 {

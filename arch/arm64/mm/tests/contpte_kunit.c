@@ -28,7 +28,7 @@
  * set_ptes() of new entries sets the contiguous bit for all blocks that the
  * range covers completely, and for no others, if addresses and PFNs have the
  * same alignment to blocks. Otherwise it sets no contiguous bit. It never
- * invalidates anything [contpte 67, 69-72]. An example from entry 2 on:
+ * invalidates anything. An example from entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	   <---------------------->
@@ -59,8 +59,7 @@ static void set_ptes_range(struct kunit *test)
 
 /*
  * A range ends at the end of a table, and is as large as the folio. With 4K
- * pages it is the whole table [contpte 68, 84]. Nothing is written after the
- * table.
+ * pages it is the whole table. Nothing is written after the table.
  */
 static void set_ptes_to_table_end(struct kunit *test)
 {
@@ -78,9 +77,8 @@ static void set_ptes_to_table_end(struct kunit *test)
 
 /*
  * A PROT_NONE entry (present but not valid) must not become contiguous or
- * valid, even if a contiguous bit leaked into it from a getter [contpte 75,
- * 76]. A valid entry must not keep a leaked bit if the range does not cover its
- * block [74].
+ * valid, even if a contiguous bit leaked into it from a getter. A valid entry
+ * must not keep a leaked bit if the range does not cover its block.
  */
 static void set_ptes_leaked_bit(struct kunit *test)
 {
@@ -99,7 +97,7 @@ static void set_ptes_leaked_bit(struct kunit *test)
 
 /*
  * set_ptes() never folds mappings of the kernel, since the kernel cannot
- * tolerate the fault that a conversion may cause [contpte 77].
+ * tolerate the fault that a conversion may cause.
  */
 static void set_ptes_kernel_mm(struct kunit *test)
 {
@@ -114,9 +112,9 @@ static void set_ptes_kernel_mm(struct kunit *test)
 
 /*
  * A migration entry records whether the page was young, and a read must return
- * it unchanged [contpte 80]. Known issue 1: with 52-bit physical addresses the
- * young bit is bit 52, which is PTE_CONT in an entry that is present.
- * set_ptes() clears this bit without checking whether the entry is present.
+ * it unchanged. Known issue 1: with 52-bit physical addresses the young bit is
+ * bit 52, which is PTE_CONT in an entry that is present. set_ptes() clears this
+ * bit without checking whether the entry is present.
  */
 static void set_pte_at_migration_entry_young(struct kunit *test)
 {
@@ -175,12 +173,11 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
 }
 
 /*
- * Clearing [contpte 85-87, 89-96, 100-104] and write-protecting [108-112, 120]
- * a range unfolds each block that it covers in part, once. It does not unfold a
- * block that lies wholly inside or wholly outside of the range. Apart from
- * unfolding, it changes nothing outside of the range. In this example two
- * blocks are unfolded. The blocks between them stay folded, or are cleared
- * without an invalidation:
+ * Clearing and write-protecting a range unfolds each block that it covers in
+ * part, once. It does not unfold a block that lies wholly inside or wholly
+ * outside of the range. Apart from unfolding, it changes nothing outside of the
+ * range. In this example two blocks are unfolded. The blocks between them stay
+ * folded, or are cleared without an invalidation:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <--------------------->
@@ -189,9 +186,9 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
  *
  * Accessed and dirty bits of an unfolded block spread to all its entries. The
  * value returned has the accessed and dirty bits of all entries that were
- * cleared. mprotect() removes entries and sets them again with other bits
- * [233]. Then all entries get these two bits, and the blocks that the range
- * covers get the contiguous bit.
+ * cleared. mprotect() removes entries and sets them again with other bits. Then
+ * all entries get these two bits, and the blocks that the range covers get the
+ * contiguous bit.
  *
  * The case tries every range in four blocks, folded in every combination, since
  * the decision about the first block must not depend on the last block. The
@@ -247,10 +244,10 @@ static const struct erratum_prot {
  * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
  * user space between their removal and the write of the new entries. It does so
  * once, for exactly the range. On any other CPU, and for all other entries, it
- * invalidates nothing [contpte 218]. The range is one entry. If the kernel
- * removes whole ranges at once, the case also tries a block and a part of a
- * block. The kernel checks only the ID of the CPU, so this option emulates such
- * a CPU: --qemu_args '-cpu max,midr=0x411fd4d0'.
+ * invalidates nothing. The range is one entry. If the kernel removes whole
+ * ranges at once, the case also tries a block and a part of a block. The kernel
+ * checks only the ID of the CPU, so this option emulates such a CPU:
+ * --qemu_args '-cpu max,midr=0x411fd4d0'.
  */
 static void modify_prot_erratum(struct kunit *test)
 {
@@ -361,8 +358,8 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
  *
  * A TLB that has both an old and a new translation of an address may raise a
  * TLB conflict abort. So if the size of an entry changes, the entry needs an
- * invalidation while it is empty [contpte 233]. The case also tries runs that
- * keep their size, which need no invalidation.
+ * invalidation while it is empty. The case also tries runs that keep their
+ * size, which need no invalidation.
  */
 static void modify_prot_size_breaks_first(struct kunit *test)
 {
@@ -453,7 +450,7 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 /*
  * An invalidation covers whole units of its step size: a page, a block or a
  * PMD. Other users of the table (an IOMMU, a guest) are notified once. The case
- * tries last levels only and all levels, with and without a wait [contpte 210]:
+ * tries last levels only and all levels, with and without a wait:
  *
  *	asked	    <--------->
  *	steps	|--------|--------|--------|
@@ -481,12 +478,11 @@ static void flush_tlb_range_rounds(struct kunit *test)
 }
 
 /*
- * If a range needs too many instructions, the kernel invalidates the whole mm
- * [contpte 210]. If the CPU has instructions for ranges, the limit is the
- * architecture's largest range: 2097152 pages, or (31 + 1) << (5 * 3 + 1).
- * Otherwise the limit is one step less than the number of entries of a table.
- * The case tries the largest range within the limit and the smallest range
- * above it.
+ * If a range needs too many instructions, the kernel invalidates the whole mm.
+ * If the CPU has instructions for ranges, the limit is the architecture's
+ * largest range: 2097152 pages, or (31 + 1) << (5 * 3 + 1). Otherwise the limit
+ * is one step less than the number of entries of a table. The case tries the
+ * largest range within the limit and the smallest range above it.
  */
 static void flush_tlb_range_too_long(struct kunit *test)
 {

@@ -17,10 +17,7 @@
 #include <linux/module.h>
 #include <linux/pgtable.h>
 
-/*
- * The function is not static, so that the compiler keeps the calls [contpte
- * 215].
- */
+/* The function is not static, so that the compiler keeps the calls. */
 pte_t contpte_link(struct vm_area_struct *vma, unsigned long addr, pte_t *ptep,
 		   pte_t pte, unsigned int nr);
 

@@ -72,12 +72,11 @@ static void mixed_fill(struct pte_ctx *f, const struct mixed_flags *flags,
 
 /*
  * Clearing a batch returns its first entry with the merged accessed and dirty
- * bits of all entries [contpte 97]. The value has no other bit of a later
- * entry. A read-only first entry stays read-only even if a later entry is
- * writable [99]; if the later entry is dirty, the value is dirty in software
- * [98]. Dirty does not imply young. Batches start at both ends and in the
- * middle of a block. The odd entry is at each place inside the batch and right
- * after it.
+ * bits of all entries. The value has no other bit of a later entry. A read-only
+ * first entry stays read-only even if a later entry is writable; if the later
+ * entry is dirty, the value is dirty in software. Dirty does not imply young.
+ * Batches start at both ends and in the middle of a block. The odd entry is at
+ * each place inside the batch and right after it.
  */
 static void get_and_clear_full_ptes_mixed(struct kunit *test)
 {
@@ -101,8 +100,8 @@ static void get_and_clear_full_ptes_mixed(struct kunit *test)
 /*
  * Write-protect entries. Some are read-only already, and some are dirty in
  * hardware. Each becomes read-only, and keeps its page and its young bit. An
- * entry that was dirty is dirty in software afterwards [contpte 113, 114]. A
- * second call changes nothing more.
+ * entry that was dirty is dirty in software afterwards. A second call changes
+ * nothing more.
  */
 static void wrprotect_ptes_mixed(struct kunit *test)
 {
@@ -124,8 +123,8 @@ static void wrprotect_ptes_mixed(struct kunit *test)
 
 /*
  * Write-protecting a whole block of entries with unusual bits changes only the
- * write bit [contpte 114]. The block is folded if the kernel folds such
- * entries. PROT_NONE entries stay present and not valid [116].
+ * write bit. The block is folded if the kernel folds such entries. PROT_NONE
+ * entries stay present and not valid.
  */
 static void wrprotect_ptes_all_odd(struct kunit *test)
 {
@@ -151,7 +150,7 @@ static void wrprotect_ptes_all_odd(struct kunit *test)
 /*
  * A folded block is write-protected entry by entry. The first call unfolds the
  * block, with one invalidation. After the last call all entries are equal
- * again, but this must not fold the block [contpte 115].
+ * again, but this must not fold the block.
  */
 static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 {
@@ -167,10 +166,9 @@ static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 
 /*
  * An entry that is not valid is handled alone, even if it has the contiguous
- * bit and its neighbours are contiguous [contpte 39, 40, 88].
- * ptep_get_and_clear() returns it unchanged and leaves an empty entry, and no
- * block is unfolded. This also holds for a valid entry without the contiguous
- * bit.
+ * bit and its neighbours are contiguous. ptep_get_and_clear() returns it
+ * unchanged and leaves an empty entry, and no block is unfolded. This also
+ * holds for a valid entry without the contiguous bit.
  */
 static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 {
@@ -235,9 +233,8 @@ KUNIT_ARRAY_PARAM_DESC(kernel_mm, kernel_mms, desc);
 
 /*
  * Mappings of the kernel and of firmware are never folded, since the kernel
- * cannot tolerate the fault that a conversion may cause [contpte 31, 32].
- * Entries that the kernel has made contiguous stay contiguous when a neighbour
- * changes [41, 106, 118].
+ * cannot tolerate the fault that a conversion may cause. Entries that the
+ * kernel has made contiguous stay contiguous when a neighbour changes.
  */
 static void kernel_mm_never_converted(struct kunit *test)
 {

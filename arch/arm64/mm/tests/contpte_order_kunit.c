@@ -55,16 +55,15 @@ static bool order_check(struct contpte_order *o, const struct pte_case *pc,
 }
 
 /*
- * Every function follows break-before-make at every step [contpte 36]. It
- * invalidates each block that it unfolds or folds once: all pages of the block,
- * on all CPUs. It waits for the end of the invalidation. It invalidates nothing
- * else [37, 38, 52, 85, 87, 89-95, 100-104, 108, 110-112, 121, 129, 136,
- * 141-145]. With BBM level 3 it invalidates nothing at all [237]. Each entry is
- * written at most once. If the block is converted, each entry may be written
- * two more times. A walk that reads entries one by one makes a constant number
- * of reads for each entry [53, 252]. Afterwards the table matches a model, and
- * the function returns the first entry. This check is necessary because a
- * function that does nothing breaks no rule.
+ * Every function follows break-before-make at every step. It invalidates each
+ * block that it unfolds or folds once: all pages of the block, on all CPUs. It
+ * waits for the end of the invalidation. It invalidates nothing else. With BBM
+ * level 3 it invalidates nothing at all. Each entry is written at most once. If
+ * the block is converted, each entry may be written two more times. A walk that
+ * reads entries one by one makes a constant number of reads for each entry.
+ * Afterwards the table matches a model, and the function returns the first
+ * entry. This check is necessary because a function that does nothing breaks no
+ * rule.
  *
  * The ranges start and end at the edges and in the middle of four blocks. None,
  * the even blocks, the odd blocks, or all blocks are folded. The function must
@@ -88,10 +87,10 @@ static void op_order(struct kunit *test)
 
 /*
  * set_ptes() of new entries in empty places reads and invalidates nothing, and
- * writes each entry once [contpte 67, 69, 70]. Meanwhile hardware may see a
- * block that is contiguous in part, but never two different translations of one
- * page. In the end a block is contiguous if the range covers it and its pages
- * are aligned, and no other block is contiguous.
+ * writes each entry once. Meanwhile hardware may see a block that is contiguous
+ * in part, but never two different translations of one page. In the end a block
+ * is contiguous if the range covers it and its pages are aligned, and no other
+ * block is contiguous.
  */
 static void set_ptes_of_new_entries(struct kunit *test)
 {
@@ -124,11 +123,10 @@ static void set_ptes_of_new_entries(struct kunit *test)
 
 /*
  * The entries of a block are set one after the other, and the last call folds
- * the block [contpte 10, 11]. Before the last call nothing is invalidated. The
- * last call clears all entries, invalidates the block once, and sets all
- * entries, in this order [36]. With BBM level 3 there is no invalidation, but
- * all entries are still cleared first [237], since the first entry gets the
- * bits of the last entry.
+ * the block. Before the last call nothing is invalidated. The last call clears
+ * all entries, invalidates the block once, and sets all entries, in this order.
+ * With BBM level 3 there is no invalidation, but all entries are still cleared
+ * first, since the first entry gets the bits of the last entry.
  *
  *	|nnnnnnnn|	|--------|  flush  |cccccccc|
  */
@@ -165,8 +163,7 @@ static void set_pte_at_folds(struct kunit *test)
 /*
  * The case calls each function that changes one entry of a folded block, for
  * each entry. The function first clears, invalidates and sets all entries,
- * which unfolds the block, and then changes the entry [contpte 36, 38, 66, 85,
- * 112, 134].
+ * which unfolds the block, and then changes the entry.
  *
  *	|cccccccc|	|--------|  flush  |nnnnnnnn|	|nnn-nnnn|
  */
@@ -213,11 +210,10 @@ static void single_entry_unfolds(struct kunit *test)
  * A function makes entries old and invalidates them. If an entry was young, one
  * invalidation covers the range and the folded blocks at its ends. The function
  * does not wait for the end of the invalidation. If no entry was young, there
- * is no invalidation [contpte 124, 125, 231, 232]. Checking whether entries are
- * young never invalidates [121, 122]. The young entry is at either end of the
- * range, next to it, or at either end of the expanded range. After the call
- * this entry is old if it is inside the expanded range, and otherwise still
- * young.
+ * is no invalidation. Checking whether entries are young never invalidates. The
+ * young entry is at either end of the range, next to it, or at either end of
+ * the expanded range. After the call this entry is old if it is inside the
+ * expanded range, and otherwise still young.
  */
 static void young_range(struct kunit *test)
 {
@@ -330,12 +326,11 @@ static bool access_check(struct contpte_order *o,
 /*
  * A fault makes entries young, dirty or writable. In a folded block one call
  * makes all entries young or dirty. If the caller wants an invalidation, one
- * invalidation of the block follows the last write [contpte 129, 130, 133]. If
- * an entry becomes writable, no other entry becomes writable: the block is
- * unfolded first, and then only the page is invalidated [134]. If no flag is
- * new, nothing is written [128, 139]. On newer kernels the invalidation after a
- * fault is only for the local CPU [238]. The invalidation by an unfold must be
- * for all CPUs.
+ * invalidation of the block follows the last write. If an entry becomes
+ * writable, no other entry becomes writable: the block is unfolded first, and
+ * then only the page is invalidated. If no flag is new, nothing is written. On
+ * newer kernels the invalidation after a fault is only for the local CPU. The
+ * invalidation by an unfold must be for all CPUs.
  */
 static void set_access_flags_flushes(struct kunit *test)
 {
@@ -391,10 +386,9 @@ static void pmdp_set_access_flags_flushes(struct kunit *test)
 
 /*
  * A walk of a folded table that advances by pte_batch_hint() after each
- * ptep_get() reads a block once, not once for each of its entries [contpte 53,
- * 252]. One walk begins at the first entry. Another walk begins in the middle
- * of a block, where the hint is the number of entries up to the end of the
- * block [147].
+ * ptep_get() reads a block once, not once for each of its entries. One walk
+ * begins at the first entry. Another walk begins in the middle of a block,
+ * where the hint is the number of entries up to the end of the block.
  */
 static void ptep_get_of_batches(struct kunit *test)
 {

@@ -270,13 +270,13 @@ static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 
 /*
  * Each function that write-protects, clears, folds or unfolds a block, or
- * changes its flags, keeps the bits that hardware sets meanwhile [contpte 117,
- * 140]. At the start of a round the block is old and clean, and hardware begins
- * to set all bits that are clear. After a short time the case calls the
- * function once, and compares the records with the entries. The time varies, so
- * that hardware may be at any of the entries during the call. A tenth of a
- * second is enough for some thousand calls if the other CPU really runs at the
- * same time. Otherwise each round waits for the other CPU, and takes longer.
+ * changes its flags, keeps the bits that hardware sets meanwhile. At the start
+ * of a round the block is old and clean, and hardware begins to set all bits
+ * that are clear. After a short time the case calls the function once, and
+ * compares the records with the entries. The time varies, so that hardware may
+ * be at any of the entries during the call. A tenth of a second is enough for
+ * some thousand calls if the other CPU really runs at the same time. Otherwise
+ * each round waits for the other CPU, and takes longer.
  */
 static void range_op_races_hw(struct kunit *test)
 {

@@ -150,12 +150,12 @@ static pte_t race_flawed(struct pte_ctx *f, unsigned int i,
 
 /*
  * The reader waits while one entry of the block is none, not valid, not
- * contiguous, or has a wrong page or other permissions [contpte 56-59]. After
- * the entry is repaired, the reader returns the value of its own entry. The
- * reader does not wait if only accessed and dirty bits differ [60]. The wrong
- * entry is the first, the last, or one in the middle; the reader's own entry is
- * before it or after it. No other entry is young or dirty: a reader that has
- * found both bits does not have to read the rest.
+ * contiguous, or has a wrong page or other permissions. After the entry is
+ * repaired, the reader returns the value of its own entry. The reader does not
+ * wait if only accessed and dirty bits differ. The wrong entry is the first,
+ * the last, or one in the middle; the reader's own entry is before it or after
+ * it. No other entry is young or dirty: a reader that has found both bits does
+ * not have to read the rest.
  */
 static void ptep_get_lockless_waits_for_block(struct kunit *test)
 {
@@ -227,7 +227,7 @@ KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
 /*
  * A waiting reader also reads its own entry again. As soon as this entry is no
  * longer part of a block, the reader returns the new value, although the block
- * is still inconsistent [contpte 55, 62].
+ * is still inconsistent.
  */
 static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 {
@@ -277,7 +277,7 @@ static void ptep_get_lockless_reads_entry_again(struct kunit *test)
  * One entry of the block is young and dirty. If the entry before it is wrong,
  * the reader waits on every kernel. If the entry after it is wrong, the reader
  * of an older kernel waits. The reader of a newer kernel has found both bits,
- * and has to return. Both return their own page, young and dirty [contpte 61].
+ * and has to return. Both return their own page, young and dirty.
  */
 static void ptep_get_lockless_leaves_early(struct kunit *test)
 {
@@ -497,10 +497,10 @@ static bool race_fold_all_read(struct race_fold *race)
  * Readers on other CPUs read a block without a lock. Meanwhile a writer sets it
  * entry by entry, unfolds and folds it, write-protects all of it and a part of
  * it, and clears and sets it at once. Each reader gets a value that its entry
- * had at some time [contpte 63]: exactly one value in a stable state, one of a
- * few values during a change. No reader hangs. At times the writer waits for
- * the readers, at each state in turn, because otherwise no reader could read
- * all of a large block. A quarter of a second is at least some hundred rounds.
+ * had at some time: exactly one value in a stable state, one of a few values
+ * during a change. No reader hangs. At times the writer waits for the readers,
+ * at each state in turn, because otherwise no reader could read all of a large
+ * block. A quarter of a second is at least some hundred rounds.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {

@@ -68,10 +68,10 @@ static void read_fill(struct pte_ctx *f, const struct read_kind *kind,
  * One entry of a folded block is young and one is dirty. The case tries all
  * pairs of places, also with one entry for both, and with no such entry. Every
  * entry of the block reads with its own page, as young if some entry is young,
- * and as dirty if some entry is dirty [contpte 44-50, 54]. The table does not
- * change. The neighbouring blocks have both bits, which are ignored [52]. The
- * case needs all pairs: newer kernels stop the search after they have found
- * both bits, with a separate loop for each order of the two bits.
+ * and as dirty if some entry is dirty. The table does not change. The
+ * neighbouring blocks have both bits, which are ignored. The case needs all
+ * pairs: newer kernels stop the search after they have found both bits, with a
+ * separate loop for each order of the two bits.
  */
 static void ptep_get_folded(struct kunit *test)
 {
@@ -115,8 +115,8 @@ static void ptep_get_folded(struct kunit *test)
 }
 
 /*
- * In a block that is not folded, each entry reads with only its own bits
- * [contpte 51, 55], although its neighbours are young and dirty.
+ * In a block that is not folded, each entry reads with only its own bits,
+ * although its neighbours are young and dirty.
  */
 static void ptep_get_unfolded(struct kunit *test)
 {

@@ -182,9 +182,8 @@ KUNIT_ARRAY_PARAM_DESC(vma_part, vma_parts, desc);
 
 /*
  * Unmapping removes exactly the range, and unfolds the blocks that keep some
- * pages [contpte 190]. MADV_DONTNEED does the same, but the VMA stays [191].
- * For example, if one page of four blocks is unmapped, three blocks stay
- * folded.
+ * pages. MADV_DONTNEED does the same, but the VMA stays. For example, if one
+ * page of four blocks is unmapped, three blocks stay folded.
  */
 static void munmap_part(struct kunit *test)
 {
@@ -210,13 +209,13 @@ static void madvise_dontneed_part(struct kunit *test)
 }
 
 /*
- * Making a part read-only, and writable again, changes only this part [contpte
- * 222, 223]. If a part of a block changes, the block is unfolded. If the whole
- * block changes, it is folded afterwards. This also holds if the kernel changes
- * it page by page, since the last page folds the block again. After the
- * permission is restored, each page of the window is writable without a fault,
- * and a write succeeds. If only a part of a block had lost the permission, the
- * whole block may be folded again.
+ * Making a part read-only, and writable again, changes only this part. If a
+ * part of a block changes, the block is unfolded. If the whole block changes,
+ * it is folded afterwards. This also holds if the kernel changes it page by
+ * page, since the last page folds the block again. After the permission is
+ * restored, each page of the window is writable without a fault, and a write
+ * succeeds. If only a part of a block had lost the permission, the whole block
+ * may be folded again.
  */
 static void mprotect_part(struct kunit *test)
 {
@@ -261,9 +260,9 @@ static void mprotect_part(struct kunit *test)
 /*
  * A block that becomes read-only in two halves, the second half first, is not
  * folded. When all of it becomes writable, it is folded. Each page still has
- * its content, and a write succeeds [contpte 223]. The translations of single
- * pages must leave the TLB before the kernel writes the block. `make tlb` with
- * this suite checks the TLB.
+ * its content, and a write succeeds. The translations of single pages must
+ * leave the TLB before the kernel writes the block. `make tlb` with this suite
+ * checks the TLB.
  */
 static void mprotect_halves_then_whole(struct kunit *test)
 {
@@ -289,8 +288,8 @@ static void mprotect_halves_then_whole(struct kunit *test)
 
 /*
  * If a VMA is split in the middle of a block, the entries stay: the block spans
- * two VMAs, and is still folded [contpte 225]. If one VMA loses its pages, the
- * pages in the other VMA stay mapped, unfolded [192]:
+ * two VMAs, and is still folded. If one VMA loses its pages, the pages in the
+ * other VMA stay mapped, unfolded:
  *
  *	VMAs	|		A |		  B |
  *	blocks	|cccccccc|cccccccc|cccccccc|cccccccc|	split: no change
@@ -376,10 +375,10 @@ static void vma_answers_on(struct kunit *test)
 
 /*
  * mincore() writes one byte for each page of its range. If the range begins or
- * ends inside a block, it writes no byte for the rest of this block [contpte
- * 236]. It collects the bytes in its own page, and copies only the requested
- * bytes, so a user cannot see a wrong write. The buffer of this case has room
- * for one block before the range and one block after it.
+ * ends inside a block, it writes no byte for the rest of this block. It
+ * collects the bytes in its own page, and copies only the requested bytes, so a
+ * user cannot see a wrong write. The buffer of this case has room for one block
+ * before the range and one block after it.
  */
 static void mincore_part(struct kunit *test)
 {

@@ -16,8 +16,7 @@
  *	--kernel_args contpte_walk.steps=10000000
  *
  * Without a seed, each boot chooses another seed. The suite also runs without
- * CONFIG_ARM64_CONTPTE: then no entry ever has the contiguous bit [contpte
- * 214].
+ * CONFIG_ARM64_CONTPTE: then no entry ever has the contiguous bit.
  *
  * Not covered: calls that the contracts forbid, other CPUs, real address
  * spaces, the order of writes and invalidations within a call.
@@ -54,10 +53,10 @@ static PGTABLE_KUNIT_GEN_PARAMS(walk)
  * table always looks as if each call had changed single entries without blocks,
  * except for the bits that a block shares. There is an invalidation for each
  * block that was converted and for each function that has to invalidate, and no
- * other. This combines all rows of [contpte] on folding, unfolding, getting,
- * setting, clearing, write-protecting, ageing and access flags. 200,000 steps
- * contain thousands of folds and unfolds, and have noticed each mutant of
- * contpte.c that was tried.
+ * other. So the case tests folding, unfolding, getting, setting, clearing,
+ * write-protecting, ageing and access flags together. 200,000 steps contain
+ * thousands of folds and unfolds, and have noticed each mutant of contpte.c
+ * that was tried.
  */
 static void walk_matches_model(struct kunit *test)
 {

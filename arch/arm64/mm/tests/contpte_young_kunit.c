@@ -43,8 +43,8 @@ static struct pte_case young_case(struct kunit *test)
 }
 
 /*
- * If a range starts or ends in a folded block, it is widened to the whole block
- * [contpte 121-125, 141-146, 230-232]:
+ * If a range starts or ends in a folded block, it is widened to the whole
+ * block:
  *
  *	entries	|cccccccc|nnnnnnnn|cccccccc|nnnnnnnn|
  *	range	       <------------->
@@ -97,9 +97,9 @@ static void young_op_matches_model(struct kunit *test)
 /*
  * In a block of PROT_NONE entries, the case replaces the first entries by
  * entries that are not present. Then it calls a function for the other entries.
- * The function must not change the entries that are not present [contpte 75],
- * because in them the accessed bit is a part of the type. This bit is set in
- * migration entries and markers.
+ * The function must not change the entries that are not present, because in
+ * them the accessed bit is a part of the type. This bit is set in migration
+ * entries and markers.
  *
  *	entries	|ssssssssNNNNNNNN|	s: not present, N: PROT_NONE
  *	range	         <------>

@@ -157,10 +157,9 @@ static void huge_read_and_take(struct huge_fixture *f, const pte_t *entry,
 
 /*
  * huge_ptep_get() and huge_ptep_get_and_clear() return a young page if any of
- * its entries is young, and a dirty page if any entry is dirty [contpte 212].
- * huge_ptep_get() changes no entry, and huge_ptep_get_and_clear() leaves no
- * entry. At most one entry is young, and at most one is dirty. The case tries
- * all pairs of places.
+ * its entries is young, and a dirty page if any entry is dirty. huge_ptep_get()
+ * changes no entry, and huge_ptep_get_and_clear() leaves no entry. At most one
+ * entry is young, and at most one is dirty. The case tries all pairs of places.
  */
 static void huge_ptep_get_gathers(struct kunit *test)
 {

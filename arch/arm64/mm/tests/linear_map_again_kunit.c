@@ -19,9 +19,9 @@
 
 /*
  * A second call finds the tables of the first one. It maps each of them once,
- * keeps the entries of the first call, and adds its own [linear map 12]. The
- * first call maps two pages of a table, and the second call maps the next three
- * pages. The result is the same as for one range.
+ * keeps the entries of the first call, and adds its own. The first call maps
+ * two pages of a table, and the second call maps the next three pages. The
+ * result is the same as for one range.
  */
 static void __init create_pgd_mapping_existing_table(struct kunit *test)
 {
@@ -47,9 +47,9 @@ static void __init create_pgd_mapping_existing_table(struct kunit *test)
 
 /*
  * A second call for the same range changes nothing, and a call with other
- * permissions replaces the old permissions [linear map 13]. In this way the
- * kernel makes text and data read-only. The range crosses the end of a table,
- * so both calls use both code paths that find a table.
+ * permissions replaces the old permissions. In this way the kernel makes text
+ * and data read-only. The range crosses the end of a table, so both calls use
+ * both code paths that find a table.
  */
 static void __init create_pgd_mapping_same_range(struct kunit *test)
 {
@@ -92,9 +92,9 @@ static void __init again_over_table(struct kunit *test,
 
 /*
  * A call maps a range by blocks where a table exists. The table stays, and the
- * contiguous block around an existing page gets no contiguous bit [linear map
- * 23]. Without a TLB invalidation, a block must not replace a live entry, and a
- * live entry must not become part of a contiguous block.
+ * contiguous block around an existing page gets no contiguous bit. Without a
+ * TLB invalidation, a block must not replace a live entry, and a live entry
+ * must not become part of a contiguous block.
  */
 static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 {
@@ -111,8 +111,8 @@ static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 
 /*
  * The same for a contiguous block of PMDs: one PMD, which is not the first, is
- * already a table. The other blocks lose the contiguous bit [linear map 23],
- * since the CPU may use all of a contiguous block as one entry.
+ * already a table. The other blocks lose the contiguous bit, since the CPU may
+ * use all of a contiguous block as one entry.
  */
 static void __init create_pgd_mapping_blocks_beside_table(struct kunit *test)
 {
@@ -128,8 +128,8 @@ static void __init create_pgd_mapping_blocks_beside_table(struct kunit *test)
 }
 
 /*
- * Addresses inside a page are rounded so that every page in the range is mapped
- * [linear map 16]: the size of one page from byte 123 on needs two pages.
+ * Addresses inside a page are rounded so that every page in the range is
+ * mapped: the size of one page from byte 123 on needs two pages.
  */
 static void __init create_pgd_mapping_unaligned(struct kunit *test)
 {
@@ -151,9 +151,9 @@ static void __init create_pgd_mapping_unaligned(struct kunit *test)
 
 /*
  * The allocator does not clear a page for a table, so the builder must clear
- * it. Otherwise old content would become entries [linear map 21]. The allocator
- * reuses the pages that were freed last, so the case fills such pages with
- * words that look like entries.
+ * it. Otherwise old content would become entries. The allocator reuses the
+ * pages that were freed last, so the case fills such pages with words that look
+ * like entries.
  */
 static void __init create_pgd_mapping_dirty_pages(struct kunit *test)
 {

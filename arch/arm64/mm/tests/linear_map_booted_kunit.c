@@ -160,11 +160,10 @@ static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * Every page of memory is mapped at its own address [linear map 29, 31, 32],
- * even the kernel's own data. Newer kernels remove this data from the linear
- * map, but only after the last suite. Some pages have entries that are not
- * valid: free pages with debug_pagealloc=on, and the pages around an object of
- * KFENCE.
+ * Every page of memory is mapped at its own address, even the kernel's own
+ * data. Newer kernels remove this data from the linear map, but only after the
+ * last suite. Some pages have entries that are not valid: free pages with
+ * debug_pagealloc=on, and the pages around an object of KFENCE.
  */
 static void memory_mapped_to_itself(struct kunit *test)
 {
@@ -188,9 +187,9 @@ static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 }
 
 /*
- * Only memory is mapped [linear map 29, 31]: each byte of each entry of the
- * linear map, up to the last address of the map, is memory. So if firmware uses
- * a part of a page, the page is not mapped.
+ * Only memory is mapped: each byte of each entry of the linear map, up to the
+ * last address of the map, is memory. So if firmware uses a part of a page, the
+ * page is not mapped.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -217,10 +216,10 @@ static void nothing_else_mapped(struct kunit *test)
 
 /*
  * A hole in memory is not mapped. A page with a byte of the hole is not mapped,
- * but the pages next to it are mapped [linear map 31]. The command line makes
- * these holes. Some holes begin and end within a page, some have less than a
- * page between them, and some are larger than a block. The case
- * memory_mapped_to_itself checks all other memory.
+ * but the pages next to it are mapped. The command line makes these holes. Some
+ * holes begin and end within a page, some have less than a page between them,
+ * and some are larger than a block. The case memory_mapped_to_itself checks all
+ * other memory.
  */
 static void holes_not_mapped(struct kunit *test)
 {
@@ -295,11 +294,11 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * If an entry is contiguous, all entries of its block are contiguous [linear
- * map 29, 31]: they map consecutive memory, aligned to the block, with the same
- * attributes. If the kernel must change permissions of single pages and the CPU
- * cannot split blocks, no entry is contiguous, and only entries of the kernel's
- * text are larger than a page [29, 32]. Otherwise there must be larger entries.
+ * If an entry is contiguous, all entries of its block are contiguous: they map
+ * consecutive memory, aligned to the block, with the same attributes. If the
+ * kernel must change permissions of single pages and the CPU cannot split
+ * blocks, no entry is contiguous, and only entries of the kernel's text are
+ * larger than a page. Otherwise there must be larger entries.
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {
@@ -328,10 +327,10 @@ static bool booted_attributes_ok(const struct lmap_leaf *leaf,
 }
 
 /*
- * Memory is data [linear map 29]: the kernel can read and write it, user space
- * can do neither, and neither the kernel nor user space can execute it. The
- * kernel's text is read-only. Other pages that the kernel has protected are
- * read-only too, such as the slots of kprobes.
+ * Memory is data: the kernel can read and write it, user space can do neither,
+ * and neither the kernel nor user space can execute it. The kernel's text is
+ * read-only. Other pages that the kernel has protected are read-only too, such
+ * as the slots of kprobes.
  */
 static void attributes_of_data(struct kunit *test)
 {
@@ -349,7 +348,7 @@ static bool booted_pool_by_pages(const struct lmap_leaf *leaf, phys_addr_t phys)
 /*
  * KFENCE makes single pages of its pool inaccessible, even in an interrupt. So
  * the pool is mapped by single pages, even if all other memory is mapped by
- * blocks, as with rodata=off [linear map 32].
+ * blocks, as with rodata=off.
  */
 static void kfence_pool_by_pages(struct kunit *test)
 {
@@ -381,9 +380,9 @@ static unsigned int booted_accessible(struct page *page, unsigned int order)
 
 /*
  * With debug_pagealloc=on a page is accessible only from its allocation to its
- * release [linear map 32]. The orders are 0 to 4: a CPU keeps lists of free
- * pages for orders up to 3, but not for order 4. Interrupts are off between the
- * release and the check, so no other code allocates the page.
+ * release. The orders are 0 to 4: a CPU keeps lists of free pages for orders up
+ * to 3, but not for order 4. Interrupts are off between the release and the
+ * check, so no other code allocates the page.
  */
 static void free_page_not_mapped(struct kunit *test)
 {

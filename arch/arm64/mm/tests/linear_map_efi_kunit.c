@@ -53,10 +53,9 @@ static bool efi_permissions_ok(const struct lmap_leaf *leaf, u32 type)
 
 /*
  * Each page that firmware needs is mapped at its address, with permissions and
- * attributes for code, data or a device [linear map 37]. If the kernel's pages
- * are larger than the firmware's pages, two memory ranges of firmware may share
- * one page of the kernel. The case does not check the permissions of such a
- * page.
+ * attributes for code, data or a device. If the kernel's pages are larger than
+ * the firmware's pages, two memory ranges of firmware may share one page of the
+ * kernel. The case does not check the permissions of such a page.
  */
 static void runtime_services_mapped(struct kunit *test)
 {
@@ -96,8 +95,8 @@ static void runtime_services_mapped(struct kunit *test)
 }
 
 /*
- * Nothing else is mapped [linear map 37]: each valid entry of the whole address
- * space belongs to memory that firmware needs.
+ * Nothing else is mapped: each valid entry of the whole address space belongs
+ * to memory that firmware needs.
  */
 static void nothing_else_mapped_for_firmware(struct kunit *test)
 {
@@ -118,8 +117,8 @@ static void nothing_else_mapped_for_firmware(struct kunit *test)
 }
 
 /*
- * The runtime service for the time works [linear map 37]: the code of firmware
- * runs, can access its data and its device, and returns a plausible date.
+ * The runtime service for the time works: the code of firmware runs, can access
+ * its data and its device, and returns a plausible date.
  */
 static void runtime_service_called(struct kunit *test)
 {

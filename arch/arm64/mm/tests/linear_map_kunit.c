@@ -38,11 +38,11 @@
  * by blocks, since pages would need too many tables.
  */
 static const struct lmap_range lmap_ranges[] = {
-	/* [linear map 1] one page, anywhere in a table */
+	/* one page, anywhere in a table */
 	{ "one page", 3 * PAGE_SIZE, 3 * PAGE_SIZE, PAGE_SIZE, true },
 	{ "last page of a table", LMAP_PTE_TABLE - PAGE_SIZE,
 	  LMAP_PTE_TABLE - PAGE_SIZE, PAGE_SIZE, true },
-	/* [2, 18] a full table, once by pages and once by contiguous pages */
+	/* a full table, once by pages and once by contiguous pages */
 	{ "table by pages", 0, 0, LMAP_PTE_TABLE, true },
 	{ "table, physically out of step with blocks", 0, CONT_PTE_SIZE,
 	  LMAP_PTE_TABLE, false },
@@ -50,13 +50,13 @@ static const struct lmap_range lmap_ranges[] = {
 #ifdef CONFIG_ARM64_4K_PAGES
 	{ "table of PMDs by pages", 0, 0, LMAP_PMD_TABLE, true },
 #endif
-	/* [3] blocks */
+	/* blocks */
 	{ "block", 0, 0, PMD_SIZE, false },
 	{ "block, phys misaligned", 0, PAGE_SIZE, PMD_SIZE, false },
 	{ "block, virt misaligned", PAGE_SIZE, 0, PMD_SIZE - PAGE_SIZE,
 	  false },
 	{ "block of the level above", 0, 0, LMAP_PUD_BLOCK, false },
-	/* [4-6] contiguous pages where both addresses are aligned */
+	/* contiguous pages where both addresses are aligned */
 	{ "contiguous block", 5 * CONT_PTE_SIZE, 5 * CONT_PTE_SIZE,
 	  CONT_PTE_SIZE, false },
 	{ "contiguous block but one page", CONT_PTE_SIZE, CONT_PTE_SIZE,
@@ -68,19 +68,19 @@ static const struct lmap_range lmap_ranges[] = {
 	{ "from and to the middle of contiguous blocks",
 	  CONT_PTE_SIZE + 5 * PAGE_SIZE, CONT_PTE_SIZE + 5 * PAGE_SIZE,
 	  3 * CONT_PTE_SIZE, false },
-	/* [7, 8] ends of tables */
+	/* ends of tables */
 	{ "two tables, by pages", LMAP_PTE_TABLE - 2 * PAGE_SIZE,
 	  LMAP_PTE_TABLE - 2 * PAGE_SIZE, 5 * PAGE_SIZE, true },
 	{ "two tables, contiguous", LMAP_PTE_TABLE - CONT_PTE_SIZE,
 	  LMAP_PTE_TABLE - CONT_PTE_SIZE, 2 * CONT_PTE_SIZE, false },
 	{ "last contiguous block of a table", LMAP_PTE_TABLE - CONT_PTE_SIZE,
 	  LMAP_PTE_TABLE - CONT_PTE_SIZE, CONT_PTE_SIZE, false },
-	/* [9] ends of tables of the next level */
+	/* ends of tables of the next level */
 	{ "two tables of PMDs, by pages", LMAP_PMD_TABLE - 2 * PAGE_SIZE,
 	  LMAP_PMD_TABLE - 2 * PAGE_SIZE, 5 * PAGE_SIZE, true },
 	{ "two tables of PMDs, blocks", LMAP_PMD_TABLE - PMD_SIZE,
 	  LMAP_PMD_TABLE - PMD_SIZE, 2 * PMD_SIZE, false },
-	/* [10] contiguous blocks */
+	/* contiguous blocks */
 	{ "contiguous blocks", CONT_PMD_SIZE, CONT_PMD_SIZE, CONT_PMD_SIZE,
 	  false },
 	{ "contiguous blocks but one", CONT_PMD_SIZE, CONT_PMD_SIZE,
@@ -89,12 +89,12 @@ static const struct lmap_range lmap_ranges[] = {
 	  false },
 	{ "contiguous blocks, virt misaligned", PMD_SIZE, 0, CONT_PMD_SIZE,
 	  false },
-	/* [11] pages, blocks and pages */
+	/* pages, blocks and pages */
 	{ "unaligned head and tail", CONT_PMD_SIZE - PMD_SIZE - 3 * PAGE_SIZE,
 	  CONT_PMD_SIZE - PMD_SIZE - 3 * PAGE_SIZE,
 	  2 * CONT_PMD_SIZE + PMD_SIZE + 7 * PAGE_SIZE, false },
 #if CONFIG_ARM64_PA_BITS > 48
-	/* [25] address bits that have another place in an entry */
+	/* address bits that have another place in an entry */
 	{ "physical address of 51 bits", LMAP_PTE_TABLE - CONT_PTE_SIZE,
 	  BIT(50) + LMAP_PTE_TABLE - CONT_PTE_SIZE, 2 * CONT_PTE_SIZE, false },
 #endif
@@ -103,11 +103,10 @@ static const struct lmap_range lmap_ranges[] = {
 KUNIT_ARRAY_PARAM_DESC(lmap_range, lmap_ranges, desc);
 
 /*
- * create_pgd_mapping() is called once for each range [linear map 1-11]. Every
- * entry of every table agrees with the model. This includes entries for tables
- * [20], any folded levels [24], and large addresses [25]. Each table, even a
- * new table, is mapped in the fixmap once and unmapped once, and these calls
- * nest properly [17-19].
+ * create_pgd_mapping() is called once for each range. Every entry of every
+ * table agrees with the model. This includes entries for tables, any folded
+ * levels, and large addresses. Each table, even a new table, is mapped in the
+ * fixmap once and unmapped once, and these calls nest properly.
  */
 static void __init create_pgd_mapping_range(struct kunit *test)
 {

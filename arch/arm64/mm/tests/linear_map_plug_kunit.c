@@ -50,12 +50,12 @@ static void plug_desc(const unsigned int *sections, char *desc)
 KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 
 /*
- * Plugged-in memory is mapped like memory at boot [linear map 33]. Each page is
- * at its own address. It is mapped by the largest entries and contiguous blocks
- * that fit, or by pages if the kernel mapped memory by pages at boot. The
- * fixmap maps each table of PTEs once, not once for each block. After the
- * memory is unplugged, it has no entry and no table. The last size has entries
- * of every level.
+ * Plugged-in memory is mapped like memory at boot. Each page is at its own
+ * address. It is mapped by the largest entries and contiguous blocks that fit,
+ * or by pages if the kernel mapped memory by pages at boot. The fixmap maps
+ * each table of PTEs once, not once for each block. After the memory is
+ * unplugged, it has no entry and no table. The last size has entries of every
+ * level.
  */
 static void arch_add_memory_mapped(struct kunit *test)
 {
@@ -200,10 +200,10 @@ static void memory_offline_within_entry(struct kunit *test)
 #define PLUG_ALLOCATIONS	4096
 
 /*
- * Each allocation of a table or of struct pages fails once, in turn [linear map
- * 22]. Each time the kernel either returns an error, maps nothing and leaves no
- * table, or it uses smaller pages and maps everything. Older kernels stop the
- * machine instead.
+ * Each allocation of a table or of struct pages fails once, in turn. Each time
+ * the kernel either returns an error, maps nothing and leaves no table, or it
+ * uses smaller pages and maps everything. Older kernels stop the machine
+ * instead.
  */
 static void arch_add_memory_no_memory(struct kunit *test)
 {
@@ -257,10 +257,10 @@ static phys_addr_t plug_hidden(struct kunit *test, unsigned long size)
 }
 
 /*
- * Real memory is plugged in as on a request of firmware [linear map 33]. The
- * case writes to each page through the linear map, and reads the same content
- * back. So no two addresses map the same page. The page allocator does not get
- * the memory, so no other code writes to it.
+ * Real memory is plugged in as on a request of firmware. The case writes to
+ * each page through the linear map, and reads the same content back. So no two
+ * addresses map the same page. The page allocator does not get the memory, so
+ * no other code writes to it.
  */
 static void add_memory_written(struct kunit *test)
 {

@@ -111,19 +111,16 @@ static void split_run(struct kunit *test, const struct split_range *range)
 }
 
 /*
- * set_memory_valid() splits blocks exactly where permissions change [linear map
- * 34]: at the ends of each kind of range, and into entries no smaller than
- * necessary. All other entries of the memory keep their size, address and
- * permissions.
+ * set_memory_valid() splits blocks exactly where permissions change: at the
+ * ends of each kind of range, and into entries no smaller than necessary. All
+ * other entries of the memory keep their size, address and permissions.
  */
 static void set_memory_valid_range(struct kunit *test)
 {
 	split_run(test, test->param_value);
 }
 
-/*
- * The same for ranges that are larger than a block [linear map 34].
- */
+/* The same for ranges that are larger than a block. */
 static void set_memory_valid_large_range(struct kunit *test)
 {
 	split_run(test, test->param_value);
@@ -131,8 +128,7 @@ static void set_memory_valid_large_range(struct kunit *test)
 
 /*
  * A whole block is inaccessible. When one of its pages becomes accessible
- * again, the block is split, and its other pages stay inaccessible [linear map
- * 34].
+ * again, the block is split, and its other pages stay inaccessible.
  */
 static void set_memory_valid_part_of_invalid(struct kunit *test)
 {
@@ -178,7 +174,7 @@ static void split_hide_two(void *data)
  * these tables fails. The call returns -ENOMEM, changes no permission, and
  * leaves a map in which each page has its address. Blocks that are already
  * split stay split, into whole contiguous blocks. The next call completes the
- * split [linear map 34].
+ * split.
  *
  *	 2M        2M        2M
  *	|---------|---------|---------|	fails: blocks that are not contiguous

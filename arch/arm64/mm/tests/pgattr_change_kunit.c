@@ -72,8 +72,8 @@ KUNIT_ARRAY_PARAM_DESC(pgattr_change, pgattr_changes, desc);
 
 /*
  * pgattr_change_is_safe() allows a change of a live entry only if the change
- * needs no invalid entry in between [linear map 14]. The builder of kernel page
- * tables follows this rule.
+ * needs no invalid entry in between. The builder of kernel page tables follows
+ * this rule.
  */
 static void pgattr_change_is_safe_rule(struct kunit *test)
 {

@@ -112,9 +112,9 @@ static unsigned int barriers_of_one(struct kunit *test,
  * The kernel postpones the barriers of valid kernel entries in lazy MMU mode,
  * but not in a pause of the mode or in an interrupt. The end of a section
  * executes the barriers, even the end of a nested section. The entry itself is
- * in the table at once [contpte 239]. The case writes one entry, as many
- * entries as a contiguous block has, a full table, and a PMD. User entries and
- * entries that are not valid need no barrier.
+ * in the table at once. The case writes one entry, as many entries as a
+ * contiguous block has, a full table, and a PMD. User entries and entries that
+ * are not valid need no barrier.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {

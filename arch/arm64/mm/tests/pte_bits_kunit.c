@@ -169,12 +169,11 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
 }
 
 /*
- * Each helper changes the bits that its rules name and no other bits [contpte
- * 1, 8, 114], especially no bits of the address. For example, a clean entry
- * must stay clean when it is made writable. An earlier kernel broke this rule.
- * The case tries every combination of bits, because the dirty state depends on
- * three bits. A helper that tests or changes a wrong bit fails for some
- * combination.
+ * Each helper changes the bits that its rules name and no other bits,
+ * especially no bits of the address. For example, a clean entry must stay clean
+ * when it is made writable. An earlier kernel broke this rule. The case tries
+ * every combination of bits, because the dirty state depends on three bits. A
+ * helper that tests or changes a wrong bit fails for some combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)
 {
@@ -252,7 +251,7 @@ KUNIT_ARRAY_PARAM_DESC(predicate, predicates, desc);
  * Each predicate of an entry depends only on the bits that its rule names. An
  * entry is part of a contiguous block only if it is valid and has bit 52. An
  * entry that is present but not valid is not part of a block, with or without
- * bit 52 [contpte 2, 3].
+ * bit 52.
  */
 static void pte_predicate_reads_bits(struct kunit *test)
 {
@@ -324,8 +323,8 @@ static void pte_modify_keeps_and_takes(struct kunit *test)
 
 /*
  * An entry that is made from the PFN and the protection of another entry is the
- * same entry [contpte 4]. Folding, unfolding and every batch rely on that. One
- * address has all bits set, so the case notices a bit in the wrong part.
+ * same entry. Folding, unfolding and every batch rely on that. One address has
+ * all bits set, so the case notices a bit in the wrong part.
  */
 static void pte_pgprot_identity(struct kunit *test)
 {
@@ -371,12 +370,12 @@ static pteval_t phys_in_entry(phys_addr_t phys)
 
 /*
  * pte_advance_pfn() increases the address of an entry by n pages, and does not
- * change the other bits [contpte 5]. The case makes the address carry into each
- * higher bit, up to the last. Above 48 bits, a plain addition to the entry
- * would give a wrong address. The case tries each of the other bits alone, none
- * of them, and all of them. Known issue 5: in an entry for a 64K page, bits 48
- * and 49 of the address are also in bits 48 and 49 of the entry. The
- * architecture requires 0 there.
+ * change the other bits. The case makes the address carry into each higher bit,
+ * up to the last. Above 48 bits, a plain addition to the entry would give a
+ * wrong address. The case tries each of the other bits alone, none of them, and
+ * all of them. Known issue 5: in an entry for a 64K page, bits 48 and 49 of the
+ * address are also in bits 48 and 49 of the entry. The architecture requires 0
+ * there.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {

@@ -23,10 +23,10 @@
 
 /*
  * The first part of a range ends at the end of its block, or at the end of the
- * range if that comes first [contpte 7]. The case tries all starts in a block,
- * and all ends up to one page past the next block. The block is the first
- * block, a block in the middle, or one of the last three blocks of the address
- * space. At the end of the address space both ends can wrap to 0.
+ * range if that comes first. The case tries all starts in a block, and all ends
+ * up to one page past the next block. The block is the first block, a block in
+ * the middle, or one of the last three blocks of the address space. At the end
+ * of the address space both ends can wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
 {
@@ -61,7 +61,7 @@ static void pte_cont_addr_end_of_block(struct kunit *test)
 
 /*
  * The architecture defines the size of a block for each page size, and a table
- * contains whole blocks [contpte 9].
+ * contains whole blocks.
  */
 static void cont_pte_geometry(struct kunit *test)
 {
@@ -93,10 +93,10 @@ static void leaf_size_of_block(struct kunit *test)
 
 /*
  * set_pte() and set_pte_at() do not write a contiguous bit that leaked from a
- * getter, whether the entry is valid or PROT_NONE [contpte 82]. The private
- * function __set_ptes(), for mappings that manage the contiguous bit
- * themselves, writes its argument unchanged [83]. Without CONFIG_ARM64_CONTPTE
- * the public functions are the private functions.
+ * getter, whether the entry is valid or PROT_NONE. The private function
+ * __set_ptes(), for mappings that manage the contiguous bit themselves, writes
+ * its argument unchanged. Without CONFIG_ARM64_CONTPTE the public functions are
+ * the private functions.
  */
 static void set_pte_leaked_bit(struct kunit *test)
 {
@@ -130,10 +130,10 @@ static void set_pte_leaked_bit(struct kunit *test)
 
 /*
  * From entry i of a contiguous block a batch may continue to the end of the
- * block: CONT_PTES - i entries, not CONT_PTES [contpte 147]. For any other
- * entry the hint is 1, even if an entry that is not valid has the bit [148].
- * Without CONFIG_ARM64_CONTPTE the hint is 1 for all entries [149]. The case
- * tries all places in a table.
+ * block: CONT_PTES - i entries, not CONT_PTES. For any other entry the hint is
+ * 1, even if an entry that is not valid has the bit. Without
+ * CONFIG_ARM64_CONTPTE the hint is 1 for all entries. The case tries all places
+ * in a table.
  */
 static void pte_batch_hint_to_block_end(struct kunit *test)
 {
@@ -190,9 +190,9 @@ static const struct pte_format nonvalid_format = { .encode = nonvalid_encode };
 /*
  * An entry that is not valid and has bit 52 is not a part of a block. A
  * function that reads or clears such an entry does not change the neighbours,
- * and returns exactly the bits of the entry [contpte 40, 88, 148]. In this case
- * the neighbours are valid, and some are young, so an unfold would change them.
- * The entry is a swap entry or PROT_NONE, at each place of a block.
+ * and returns exactly the bits of the entry. In this case the neighbours are
+ * valid, and some are young, so an unfold would change them. The entry is a
+ * swap entry or PROT_NONE, at each place of a block.
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)
 {
@@ -257,8 +257,8 @@ static void set_over(void *data)
  * set_pte() knows neither mm nor address, so it cannot unfold a block. If
  * set_pte() replaces an entry of a block, it warns, and writes its argument
  * without the contiguous bit. The neighbours do not change. If it replaces any
- * other entry, it does not warn [contpte 81]. The case replaces the first, an
- * inner and the last entry of a block.
+ * other entry, it does not warn. The case replaces the first, an inner and the
+ * last entry of a block.
  */
 static void set_pte_over_block(struct kunit *test)
 {
@@ -307,8 +307,8 @@ static void set_pte_over_block(struct kunit *test)
 /*
  * contpte.c does not make blocks of contiguous PMDs. So when such a PMD is made
  * old, only this entry loses the accessed bit. The neighbours and all
- * contiguous bits do not change [contpte 127]. The case tries each entry of a
- * block, young and old.
+ * contiguous bits do not change. The case tries each entry of a block, young
+ * and old.
  */
 static void pmdp_test_and_clear_young_alone(struct kunit *test)
 {

@@ -99,11 +99,11 @@ static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 }
 
 /*
- * An entry of every type can be read back unchanged [contpte 80, 88], and
- * decoded to the values that it was made from. Its offset has no bit, each
- * single bit, or all bits. It is exclusive or not, and write-protected by
- * userfaultfd or not. The number of offset bits depends on the kind of entry:
- * the bits of a swap offset, of a PFN, or of the flags of a marker.
+ * An entry of every type can be read back unchanged, and decoded to the values
+ * that it was made from. Its offset has no bit, each single bit, or all bits.
+ * It is exclusive or not, and write-protected by userfaultfd or not. The number
+ * of offset bits depends on the kind of entry: the bits of a swap offset, of a
+ * PFN, or of the flags of a marker.
  */
 static void set_pte_at_nonpresent(struct kunit *test)
 {
@@ -215,7 +215,7 @@ static swp_entry_t migration_entry(const struct migration_kind *kind,
 
 /*
  * A migration entry of each type records whether the page was young and dirty,
- * with any PFN [contpte 80]. Known issue 1: the young bit may be PTE_CONT.
+ * with any PFN. Known issue 1: the young bit may be PTE_CONT.
  */
 static void set_pte_at_migration_young_dirty(struct kunit *test)
 {

@@ -8,6 +8,6 @@ look            tests the page of make report in Chromium
 htmldocs        writes Documentation/ as HTML
 bench_launcher  measures the time that the launcher takes
 series          writes the overlay as patches for `git am`
-overlay         finds the suites and cases of the overlay
+overlay         finds the cases of the suites and selftests
 properties      writes COVERAGE.md: the tests of each property
 """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes COVERAGE.md: the properties of the APIs, and the tests of each property.
 
-The cases that test a property cite it in their comments: [contpte 67]. properties.toml has the rest. It is divided into
-sections, subjects and rows. A row is a title, or a table with these keys:
+properties.toml names the properties and the cases. It is divided into sections, subjects and rows. The name of a row is
+its number, or several numbers (1, 3-5). A row is a title, or a table with these keys:
 
     title      the property
+    tests      the cases that test the property: suite.case of a KUnit suite, fixture.case of a selftest
     note       more about the tests: what they need, and what they leave out
     elsewhere  other tests of the property, in addition to cases: a build, or a test of mmcheck's Python code
     measured   true if the cases only print a figure, which cannot make them fail
@@ -12,8 +13,8 @@ sections, subjects and rows. A row is a title, or a table with these keys:
     gap        the part of the property that no test covers yet, and how a test could cover it
     mutants    mutants of the catalogue that break the property
 
-A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
-mmcheck.dev.properties` in tools/testing writes COVERAGE.md.
+A section without a catalogue has entries instead of rows. An entry has the same keys, but no number. Each case is in
+the tests of a row or entry. `python3 -m mmcheck.dev.properties` in tools/testing writes COVERAGE.md.
 """
 
 import re
@@ -34,11 +35,11 @@ DOCUMENT = PROJECT / "COVERAGE.md"
 HEAD = """\
 # Coverage
 
-<!-- Written by tools/testing/mmcheck/dev/properties.py from properties.toml and the tests' comments: change those. -->
+<!-- Written by tools/testing/mmcheck/dev/properties.py from properties.toml: change that table. -->
 
 These tables list properties of the APIs, and the cases that test each property. A section with numbered rows is one
-catalogue of properties. The comment of a case cites the rows that the case tests: `[contpte 67]`, `[linear map 18]`. A
-case of a KUnit suite is named `suite.case`, and a case of a selftest is named `fixture.case`.
+catalogue of properties. A case of a KUnit suite is named `suite.case`, and a case of a selftest is named
+`fixture.case`.
 
 If a case is skipped on the usual kernel, its row says where the case runs. `check` and `matrix` are
 `make check` and `make matrix`. The words after them name a cell: kernel, architecture, page size, flavour.
@@ -64,8 +65,8 @@ class Row:
 
     catalogue: str
     numbers: str
-    tests: tuple[str, ...]
     title: str
+    tests: tuple[str, ...] = ()
     note: str = ""
     elsewhere: str = ""
     measured: bool = False
@@ -91,18 +92,16 @@ class Row:
         said += [self.none and f"not testable here: {self.none}", self.gap and f"**gap**: {self.gap}"]
         return ("measured: " if self.measured else "") + "; ".join(part for part in said if part)
 
-    def faults(self, cited: Mapping[int, set[str]]) -> list[str]:
-        """The faults of the row. For each row of its catalogue, `cited` has the cases that cite the row."""
-        name = f"{self.catalogue} {self.numbers}"
-        found = []
+    def faults(self) -> list[str]:
+        """Where the keys of the row contradict each other."""
+        name = f"{self.catalogue} {self.numbers}".strip() or self.title
+        found = [f"{name} names {test} twice" for test in sorted({*self.tests}) if self.tests.count(test) > 1]
         if not self.tests and not (self.elsewhere or self.none or self.gap):
-            found.append(f'{name}: no case cites it, but the table says "tested"')
+            found.append(f"{name} has no tests; add tests, elsewhere, none or gap")
         if self.tests and self.none:
-            found.append(f'{name}: {self.tests[0]} cites it, but the table says "not testable"')
+            found.append(f'{name} says "not testable", but names {self.tests[0]}')
         if self.measured and not self.tests:
-            found.append(f'{name}: no case cites it, but the table says "measured"')
-        if self.tests and not self.elsewhere:
-            found += [f"{name}: no case cites row {n}" for n in sorted(overlay.numbers(self.numbers) - cited.keys())]
+            found.append(f'{name} says "measured", but has no tests')
         return found
 
 
@@ -121,14 +120,20 @@ class Section:
         return [row for rows in self.subjects.values() for row in rows]
 
 
-def _row(name: str, numbers: str, said: Any, cited: Mapping[int, set[str]]) -> Row:
+def numbers(text: str) -> set[int]:
+    """The numbers in a text such as "1, 3-5"."""
+    found: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _row(name: str, key: str, said: Any) -> Row:
     entry = {"title": said} if isinstance(said, str) else dict(said)
-    tests = entry.pop("tests", None)
-    if tests is None:
-        tests = sorted({case for number in overlay.numbers(numbers) for case in cited.get(number, ())})
     unknown = entry.keys() - {field.name for field in fields(Row)}
-    assert not unknown, f"{name} {numbers}: unknown keys: {', '.join(unknown)}"
-    return Row(name, numbers, tuple(tests), mutants=tuple(entry.pop("mutants", ())), **entry)
+    assert not unknown, f"{name} {key}: unknown keys: {', '.join(unknown)}"
+    tests, mutants = (tuple(entry.pop(names, ())) for names in ("tests", "mutants"))
+    return Row(name, key, tests=tests, mutants=mutants, **entry)
 
 
 def load() -> list[Section]:
@@ -136,12 +141,11 @@ def load() -> list[Section]:
     found = []
     for entry in tomllib.loads(TABLE.read_text())["section"]:
         name = entry.get("name", "")
-        cited = overlay.citations(name) if name else {}
         subjects = {
-            subject: [_row(name, numbers, said, cited) for numbers, said in rows.items()]
+            subject: [_row(name, key, said) for key, said in rows.items()]
             for subject, rows in entry.get("subject", {}).items()
         }
-        entries = [_row("", "", said, {}) for said in entry.get("entry", ())]
+        entries = [_row("", "", said) for said in entry.get("entry", ())]
         if entries:
             subjects[""] = entries
         found.append(Section(entry["title"], name, entry.get("last", 0), entry.get("intro", ""), subjects))
@@ -154,13 +158,13 @@ def faults(sections: Sequence[Section]) -> list[str]:
     cases = overlay.cases()
     mutants = {mutant.name: mutant.survives or mutant.equivalent for mutant in catalogue.load(catalogue.FOLDER)}
     named = {test for section in sections for row in section.rows() for test in row.tests}
-    found += [f"{case}: no row names it" for case in sorted(cases - named)]
+    advice = "add it to the tests of a row of properties.toml"
+    found += [f"{case}: no row names it; {advice}" for case in sorted(cases - named)]
     for section in sections:
-        cited = overlay.citations(section.name) if section.name else {}
         seen: list[int] = []
         for row in section.rows():
-            seen += sorted(overlay.numbers(row.numbers))
-            found += row.faults(cited)
+            seen += sorted(numbers(row.numbers))
+            found += row.faults()
             said = {*row.tests, *re.findall(r"`(\w+\.\w+)`", row.where())}
             found += [f"{row.title}: no such case: {test}" for test in sorted(said - cases)]
             found += [f"{row.title}: no such mutant: {name}" for name in row.mutants if name not in mutants]
@@ -170,7 +174,7 @@ def faults(sections: Sequence[Section]) -> list[str]:
                 found += [f"{row.title}: no test notices mutant {name}; {advice}" for name in missed]
         wanted = range(1, section.last + 1)
         found += [f"{section.name} {n} is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1]
-        found += [f"{section.name} {n}: no such row" for n in sorted({*seen, *cited} - set(wanted))]
+        found += [f"{section.name} {n}: no such row" for n in sorted({*seen} - {*wanted})]
     return found
 
 
@@ -183,7 +187,7 @@ def summary(sections: Sequence[Section]) -> str:
             continue
         count = dict.fromkeys(STATES, 0)
         for row in section.rows():
-            count[row.state()] += len(overlay.numbers(row.numbers))
+            count[row.state()] += len(numbers(row.numbers))
         total = {state: total[state] + count[state] for state in STATES}
         cells = " | ".join(str(count[state]) for state in STATES)
         lines.append(f"| {section.title} | {section.last} | {cells} |")

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""COVERAGE.md, properties.toml and the comments of the tests agree. A contradiction between them is reported."""
+"""COVERAGE.md, properties.toml, the cases and the mutants agree. A contradiction between them is reported."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mmcheck.core.settings import PROJECT
 from mmcheck.dev import overlay, properties
 from mmcheck.dev.properties import Row, Section
+from mmcheck.kernel import graft
 from mmcheck.mutants import catalogue
 from mmcheck.mutants.catalogue import Mutant
-
-CITED = {1: {"suite.case"}, 2: {"suite.case"}}
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the cases by one case that cites two rows of a catalogue."""
+    """Replace the cases by one case, and the mutants by one that no test notices."""
     monkeypatch.setattr(overlay, "cases", lambda: {"suite.case"})
-    monkeypatch.setattr(overlay, "citations", lambda _: CITED)
     unseen = Mutant("unseen", "", (), lambda _: None, survives="why")
     monkeypatch.setattr(catalogue, "load", lambda _: [unseen])
 
@@ -30,7 +31,7 @@ def section(*rows: Row, last: int = 2) -> Sequence[Section]:
 
 def row(numbers: str, tests: Sequence[str] = (), **said: Any) -> Row:
     """A row of this catalogue."""
-    return Row("thing", numbers, tuple(tests), "something", **said)
+    return Row("thing", numbers, "something", tuple(tests), **said)
 
 
 def test_coverage_md_is_up_to_date() -> None:
@@ -39,6 +40,15 @@ def test_coverage_md_is_up_to_date() -> None:
 
 def test_rows_cases_and_mutants_are_in_step() -> None:
     assert properties.faults(properties.load()) == []
+
+
+def test_comments_of_c_files_have_no_tags() -> None:
+    """The numbers of rows are in the table alone, because the readers of a series of patches do not have the table."""
+    names = "|".join(section.name for section in properties.load() if section.name)
+    tag = re.compile(rf"\[(?:{names}) \d|\w \[\d[\d, -]*\][,.]")
+    files = [name for name in graft.overlay_files() if name.endswith((".c", ".h"))]
+    texts = {name: " ".join(re.sub(r"\n\s*\*", " ", (PROJECT / name).read_text()).split()) for name in files}
+    assert {name: found[0] for name, text in texts.items() if (found := tag.search(text))} == {}
 
 
 @pytest.mark.usefixtures("small")
@@ -53,21 +63,13 @@ def test_what_is_in_step_has_no_faults() -> None:
         ([row("1, 2", ["suite.case", "suite.renamed"])], 2, "something: no such case: suite.renamed"),
         ([row("1, 2", ["suite.case"], note="see `suite.old`")], 2, "something: no such case: suite.old"),
         ([row("1, 2", none="why")], 2, "suite.case: no row names it"),
-        ([row("1", ["suite.case"])], 1, "thing 2: no such row"),
+        ([row("1, 2", ["suite.case", "suite.case"])], 2, "thing 1, 2 names suite.case twice"),
+        ([row("1, 2", ["suite.case"])], 1, "thing 2: no such row"),
         ([row("1", ["suite.case"])], 2, "thing 2 is in the table 0 times"),
         ([row("1, 2", ["suite.case"]), row("2", ["suite.case"])], 2, "thing 2 is in the table 2 times"),
-        ([row("1, 2", ["suite.case"]), row("3")], 3, 'thing 3: no case cites it, but the table says "tested"'),
-        ([row("1-3", ["suite.case"])], 3, "thing 1-3: no case cites row 3"),
-        (
-            [row("1", ["suite.case"], none="why"), row("2", ["suite.case"])],
-            2,
-            'thing 1: suite.case cites it, but the table says "not testable"',
-        ),
-        (
-            [row("1, 2", ["suite.case"]), row("3", gap="how", measured=True)],
-            3,
-            'thing 3: no case cites it, but the table says "measured"',
-        ),
+        ([row("1, 2", ["suite.case"]), row("3")], 3, "thing 3 has no tests; add tests, elsewhere, none or gap"),
+        ([row("1, 2", ["suite.case"], none="why")], 2, 'thing 1, 2 says "not testable", but names suite.case'),
+        ([row("1, 2", gap="how", measured=True)], 2, 'thing 1, 2 says "measured", but has no tests'),
         ([row("1, 2", ["suite.case"], mutants=("no_such",))], 2, "something: no such mutant: no_such"),
         (
             [row("1, 2", ["suite.case"], mutants=("unseen",))],
@@ -91,14 +93,14 @@ def test_a_row_says_what_it_lacks() -> None:
     assert "### Subject\n\n| row | property | tested by |" in text
 
 
-def test_citations_are_read_over_the_ends_of_lines() -> None:
-    comment = "/*\n * One [linear\n * map 1-3,\n * 5], then [7], and [other 9].\n */"
-    assert overlay.cited(comment, "linear map") == {1, 2, 3, 5, 7}
-    assert overlay.cited(comment, "other") == {9}
-
-
-def test_the_comment_is_that_of_the_case() -> None:
-    text = "/* [a 1] */\nstatic void __init one(struct kunit *test)\n{}\n/* [a 2] */\nint f(a[3]);\n"
-    text += "static void two(struct kunit *test)\n{}\n"
-    assert overlay.comment_above(text, "one") == "/* [a 1] "
-    assert overlay.cited(overlay.comment_above(text, "two"), "a") == {2}
+def test_the_table_names_the_cases_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = '"1" = "one"\n"2, 4-5" = { title = "two", tests = ["b.c", "a.b"], mutants = ["wrong"] }\n'
+    table = tmp_path / "properties.toml"
+    table.write_text(f'[[section]]\ntitle = "Things"\nname = "thing"\nlast = 5\n[section.subject."Subject"]\n{rows}')
+    monkeypatch.setattr(properties, "TABLE", table)
+    [found] = properties.load()
+    one, two = found.rows()
+    assert (one.title, one.tests) == ("one", ())
+    assert (two.title, two.tests, two.mutants) == ("two", ("b.c", "a.b"), ("wrong",))
+    assert properties.numbers(two.numbers) == {2, 4, 5}
+    assert two.where() == "`b.c`, `a.b`; mutants: `wrong`"

@@ -218,9 +218,8 @@ static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 }
 
 /*
- * [atomics 1-8, 14] A store to each page costs one fault per folio. The
- * variants are single pages, blocks, huge pages, private hugetlb pages and
- * shared hugetlb pages.
+ * A store to each page costs one fault per folio. The variants are single
+ * pages, blocks, huge pages, private hugetlb pages and shared hugetlb pages.
  */
 TEST_F(atomic_fault, store)
 {
@@ -230,10 +229,10 @@ TEST_F(atomic_fault, store)
 }
 
 /*
- * [atomics 1-8, 12] A load from each page maps the zero page and costs one
- * fault per page. In huge pages a load maps the huge zero page and costs one
- * fault per huge page. hugetlb has no zero page, so a load allocates a hugetlb
- * page and costs one fault per hugetlb page.
+ * A load from each page maps the zero page and costs one fault per page. In
+ * huge pages a load maps the huge zero page and costs one fault per huge page.
+ * hugetlb has no zero page, so a load allocates a hugetlb page and costs one
+ * fault per hugetlb page.
  */
 TEST_F(atomic_fault, load)
 {
@@ -244,9 +243,9 @@ TEST_F(atomic_fault, load)
 }
 
 /*
- * [atomics 24] The test executes a load-exclusive and a store-exclusive on each
- * page. The number of faults is larger than the number of folios, because both
- * the load and the store fault. In shared hugetlb memory the load maps the page
+ * The test executes a load-exclusive and a store-exclusive on each page. The
+ * number of faults is larger than the number of folios, because both the load
+ * and the store fault. In shared hugetlb memory the load maps the page
  * writable, so each page costs one fault. On other architectures the test
  * executes an atomic instruction instead, which costs one fault per folio.
  */
@@ -266,14 +265,13 @@ TEST_F(atomic_fault, exclusives)
 }
 
 /*
- * [atomics 1-8, 12, 14, 28, 29] If the kernel decodes the instruction, an
- * atomic on each page costs as many faults as a store. Otherwise the first
- * fault maps the zero page, and single pages cost two faults each. For larger
- * folios the case only checks that there are more faults than folios. The exact
- * number of faults depends on the kernel, because newer kernels replace the
- * huge zero page with a huge page. [atomics 21] Each private hugetlb page costs
- * two faults, because the first fault maps the page read-only. Shared hugetlb
- * pages cost one fault each in every kernel.
+ * If the kernel decodes the instruction, an atomic on each page costs as many
+ * faults as a store. Otherwise the first fault maps the zero page, and single
+ * pages cost two faults each. For larger folios the case only checks that there
+ * are more faults than folios. The exact number of faults depends on the
+ * kernel, because newer kernels replace the huge zero page with a huge page.
+ * Each private hugetlb page costs two faults, because the first fault maps the
+ * page read-only. Shared hugetlb pages cost one fault each in every kernel.
  */
 TEST_F(atomic_fault, atomic)
 {
@@ -289,8 +287,8 @@ TEST_F(atomic_fault, atomic)
 }
 
 /*
- * [atomics 15] A child executes an atomic on read-only memory. SIGSEGV ends the
- * child, and the memory is unchanged.
+ * A child executes an atomic on read-only memory. SIGSEGV ends the child, and
+ * the memory is unchanged.
  */
 TEST_F(atomic_fault, read_only)
 {
@@ -340,10 +338,10 @@ static size_t charged_by(struct __test_metadata *_metadata,
 }
 
 /*
- * [atomics 48] An atomic on a page charges the page to the memory cgroup of the
- * process, as a store does. Another cgroup controller counts hugetlb pages. For
- * these pages the case only checks that an atomic and a store charge the same
- * number of pages.
+ * An atomic on a page charges the page to the memory cgroup of the process, as
+ * a store does. Another cgroup controller counts hugetlb pages. For these pages
+ * the case only checks that an atomic and a store charge the same number of
+ * pages.
  */
 TEST_F(atomic_fault, charged)
 {
@@ -413,13 +411,13 @@ static unsigned long probe_hits(void)
 #endif
 
 /*
- * [atomics 44] A uprobe is set on an atomic, so the kernel executes the atomic
- * out of line, at another address. The test calls the atomic once for each
- * page. Each call hits the uprobe once and leaves the right value in memory.
- * The uprobe causes at most four more faults. These faults copy the page that
- * contains the code, and map a second page. The kernel executes the atomic in
- * the second page. This page is execute-only for user space. On a CPU with EPAN
- * the kernel then cannot read the instruction, so each atomic may fault twice.
+ * A uprobe is set on an atomic, so the kernel executes the atomic out of line,
+ * at another address. The test calls the atomic once for each page. Each call
+ * hits the uprobe once and leaves the right value in memory. The uprobe causes
+ * at most four more faults. These faults copy the page that contains the code,
+ * and map a second page. The kernel executes the atomic in the second page.
+ * This page is execute-only for user space. On a CPU with EPAN the kernel then
+ * cannot read the instruction, so each atomic may fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {
@@ -463,8 +461,8 @@ TEST_F(atomic_fault, uprobe)
 }
 
 /*
- * [atomics 49] The atomic is in execute-only code, which the kernel may be
- * unable to read. The atomic still works, and leaves the right value in memory.
+ * The atomic is in execute-only code, which the kernel may be unable to read.
+ * The atomic still works, and leaves the right value in memory.
  */
 TEST_F(atomic_fault, execute_only)
 {

@@ -202,10 +202,10 @@ static void at_each_place(struct __test_metadata *_metadata,
 }
 
 /*
- * [contpte 217] The test maps four blocks of fresh memory. Each page must be in
- * a folded block. This also applies to the second block of a folio, which
- * begins in the middle of the folio. The test only reads the XFS file, so
- * fault-around maps the file in whole blocks.
+ * The test maps four blocks of fresh memory. Each page must be in a folded
+ * block. This also applies to the second block of a folio, which begins in the
+ * middle of the folio. The test only reads the XFS file, so fault-around maps
+ * the file in whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {
@@ -224,9 +224,8 @@ TEST_F(contpte_fold, fresh_memory)
 }
 
 /*
- * [contpte 217] The test maps single pages that fill four blocks. For each
- * page, perf must show the size of one page. This shows that no block is
- * folded.
+ * The test maps single pages that fill four blocks. For each page, perf must
+ * show the size of one page. This shows that no block is folded.
  */
 TEST_F(contpte_fold, single_pages)
 {
@@ -249,8 +248,8 @@ static int call_munmap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 190] The test calls munmap() on each range. The pages of the range
- * are no longer mapped, and all other pages keep their content and permission.
+ * The test calls munmap() on each range. The pages of the range are no longer
+ * mapped, and all other pages keep their content and permission.
  */
 TEST_F(contpte_fold, munmap_part)
 {
@@ -263,9 +262,8 @@ static int call_dontneed(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 191] The test calls MADV_DONTNEED on each range. Afterwards,
- * anonymous pages of the range are zero, and pages of a file have the file's
- * content again.
+ * The test calls MADV_DONTNEED on each range. Afterwards, anonymous pages of
+ * the range are zero, and pages of a file have the file's content again.
  */
 TEST_F(contpte_fold, madvise_dontneed_part)
 {
@@ -278,10 +276,10 @@ static int call_readonly(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] mprotect(PROT_READ) on each range makes only the pages of the
- * range read-only. The test has only read the XFS file, so the entries of this
- * file are read-only before the call. If mprotect() then writes the last entry
- * of a block, the kernel folds the block again. So the case does not check the
+ * mprotect(PROT_READ) on each range makes only the pages of the range
+ * read-only. The test has only read the XFS file, so the entries of this file
+ * are read-only before the call. If mprotect() then writes the last entry of a
+ * block, the kernel folds the block again. So the case does not check the
  * folding of the XFS file.
  */
 TEST_F(contpte_fold, mprotect_readonly_part)
@@ -297,9 +295,9 @@ static int call_none(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] The test calls mprotect(PROT_NONE) on each range. The pages of
- * the range cannot be accessed, and all other pages stay accessible. Each block
- * that is partly in the range is unfolded.
+ * The test calls mprotect(PROT_NONE) on each range. The pages of the range
+ * cannot be accessed, and all other pages stay accessible. Each block that is
+ * partly in the range is unfolded.
  */
 TEST_F(contpte_fold, mprotect_none_part)
 {
@@ -313,9 +311,9 @@ static int call_none_and_back(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 182, 222] mprotect() makes each range PROT_NONE and then accessible
- * again. All pages keep their content and permission. A block may fold again if
- * mprotect() writes its last entry, so the case does not check folding.
+ * mprotect() makes each range PROT_NONE and then accessible again. All pages
+ * keep their content and permission. A block may fold again if mprotect()
+ * writes its last entry, so the case does not check folding.
  */
 TEST_F(contpte_fold, mprotect_none_and_back)
 {
@@ -329,9 +327,9 @@ static int call_exec(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] mprotect() adds PROT_EXEC to each range. All pages keep their
- * content. Blocks that are partly in the range unfold, since the entries of a
- * folded block need equal permissions.
+ * mprotect() adds PROT_EXEC to each range. All pages keep their content. Blocks
+ * that are partly in the range unfold, since the entries of a folded block need
+ * equal permissions.
  */
 TEST_F(contpte_fold, mprotect_exec_part)
 {
@@ -354,8 +352,8 @@ static int call_mremap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 224] mremap() moves each range. The pages have the right content at
- * the new address, and nothing is mapped at the old address.
+ * mremap() moves each range. The pages have the right content at the new
+ * address, and nothing is mapped at the old address.
  */
 TEST_F(contpte_fold, mremap_part)
 {
@@ -369,9 +367,9 @@ static int call_split(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] The test calls madvise() on each range with DONTFORK, then with
- * RANDOM, then with DONTDUMP. After these three calls the VMA is split within a
- * block. The split changes no entry, so every block stays folded.
+ * The test calls madvise() on each range with DONTFORK, then with RANDOM, then
+ * with DONTDUMP. After these three calls the VMA is split within a block. The
+ * split changes no entry, so every block stays folded.
  */
 TEST_F(contpte_fold, vma_split_only)
 {
@@ -384,8 +382,8 @@ static int call_mlock(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] mlock() and munlock() on each range unfold no block. The case
- * does not check the folding of the XFS file.
+ * mlock() and munlock() on each range unfold no block. The case does not check
+ * the folding of the XFS file.
  */
 TEST_F(contpte_fold, mlock_part)
 {
@@ -410,8 +408,8 @@ static int call_mincore(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 236] mincore() on each range writes one byte per page, and leaves
- * the rest of the buffer alone. All blocks stay folded.
+ * mincore() on each range writes one byte per page, and leaves the rest of the
+ * buffer alone. All blocks stay folded.
  */
 TEST_F(contpte_fold, mincore_part)
 {
@@ -419,10 +417,10 @@ TEST_F(contpte_fold, mincore_part)
 }
 
 /*
- * [contpte 223] mprotect() makes four whole blocks read-only and then writable
- * again. Linux 6.17 and later write the entries in batches. Older kernels write
- * the entries one by one, and fold a block when they write its last entry. On
- * every kernel all blocks are folded in the end, and all pages are writable.
+ * mprotect() makes four whole blocks read-only and then writable again. Linux
+ * 6.17 and later write the entries in batches. Older kernels write the entries
+ * one by one, and fold a block when they write its last entry. On every kernel
+ * all blocks are folded in the end, and all pages are writable.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {
@@ -443,9 +441,9 @@ TEST_F(contpte_fold, mprotect_whole_and_back)
 }
 
 /*
- * [contpte 224] mremap() moves all four blocks to a new address. If the new
- * address is aligned to the size of a block, the blocks are folded. If the new
- * address is one page above an aligned address, no block is folded.
+ * mremap() moves all four blocks to a new address. If the new address is
+ * aligned to the size of a block, the blocks are folded. If the new address is
+ * one page above an aligned address, no block is folded.
  */
 TEST_F(contpte_fold, mremap_whole)
 {
@@ -476,11 +474,11 @@ TEST_F(contpte_fold, mremap_whole)
 }
 
 /*
- * [contpte 203] The test unmaps a range as long as half a block, maps the range
- * again, and accesses each page of the range. It does this 100 times, at
- * different places in the four blocks. After each round the pages of the range
- * have the right content. In the end all pages have the right content, and Rss
- * counts each page of anonymous memory once.
+ * The test unmaps a range as long as half a block, maps the range again, and
+ * accesses each page of the range. It does this 100 times, at different places
+ * in the four blocks. After each round the pages of the range have the right
+ * content. In the end all pages have the right content, and Rss counts each
+ * page of anonymous memory once.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
 {
@@ -511,8 +509,8 @@ TEST_F(contpte_fold, munmap_and_fault_again)
 }
 
 /*
- * [contpte 221] The test clears the soft-dirty bits, then writes to one page in
- * the middle of a folded block. Only that page is soft-dirty.
+ * The test clears the soft-dirty bits, then writes to one page in the middle of
+ * a folded block. Only that page is soft-dirty.
  */
 TEST_F(contpte_fold, soft_dirty_page)
 {
@@ -545,7 +543,7 @@ FIXTURE_TEARDOWN(kernel_tables)
 }
 
 /*
- * [contpte 65] The kernel's own page tables have contiguous entries. A read of
+ * The kernel's own page tables have contiguous entries. A read of
  * /sys/kernel/debug/kernel_page_tables returns more than 10 lines, and reaches
  * the end of the file.
  */

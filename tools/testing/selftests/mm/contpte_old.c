@@ -132,11 +132,11 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 244] The test reads each page of an old folded block. Only the first
- * read faults, and then the whole block is referenced. The test repeats this 16
- * times, and each time it reads a different page of the block first. An access
- * to other memory can cause one more fault, so the test makes up to ten tries
- * for each of the 16 pages. One successful try is enough.
+ * The test reads each page of an old folded block. Only the first read faults,
+ * and then the whole block is referenced. The test repeats this 16 times, and
+ * each time it reads a different page of the block first. An access to other
+ * memory can cause one more fault, so the test makes up to ten tries for each
+ * of the 16 pages. One successful try is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

@@ -101,10 +101,10 @@ static bool is_large(const char *at)
 }
 
 /*
- * [mapped 40] The test gives advice on the middle half of a folio that no other
- * process maps. The kernel splits the folio, and applies the advice only to
- * this half: MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT removes its
- * pages from memory.
+ * The test gives advice on the middle half of a folio that no other process
+ * maps. The kernel splits the folio, and applies the advice only to this half:
+ * MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT removes its pages from
+ * memory.
  */
 TEST_F(folio_advice, part_alone)
 {
@@ -133,8 +133,8 @@ TEST_F(folio_advice, part_alone)
 }
 
 /*
- * [mapped 40] A child maps the whole folio too. Advice on the middle half of
- * the folio does not split it, and makes no page lazyfree.
+ * A child maps the whole folio too. Advice on the middle half of the folio does
+ * not split it, and makes no page lazyfree.
  */
 TEST_F(folio_advice, part_beside_child)
 {
@@ -150,9 +150,8 @@ TEST_F(folio_advice, part_beside_child)
 }
 
 /*
- * [mapped 40] One child maps the folio and exits. Then two more children map
- * the folio and exit. Now only the parent maps it, so advice on its middle half
- * splits it.
+ * One child maps the folio and exits. Then two more children map the folio and
+ * exit. Now only the parent maps it, so advice on its middle half splits it.
  */
 TEST_F(folio_advice, part_after_children)
 {
@@ -177,12 +176,11 @@ static void keep_last_quarter(struct memory *m)
 }
 
 /*
- * [mapped 40] The parent drops the second half of the folio, and a child maps
- * only the last quarter. The folio does not have more mappings than pages, so
- * an older kernel looks at the first page of the folio. Only the parent maps
- * this page, so the kernel considers the folio private and splits it. A kernel
- * that tracks owners does not split the folio. The child's pages keep their
- * content.
+ * The parent drops the second half of the folio, and a child maps only the last
+ * quarter. The folio does not have more mappings than pages, so an older kernel
+ * looks at the first page of the folio. Only the parent maps this page, so the
+ * kernel considers the folio private and splits it. A kernel that tracks owners
+ * does not split the folio. The child's pages keep their content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -204,11 +202,11 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
 }
 
 /*
- * [mapped 40] Three processes have mapped the folio, and only the third process
- * still maps it. A kernel that tracks owners tracks only two processes. It
- * considers the folio shared, and does not split it. An older kernel looks at
- * the first page. It splits the folio, which is correct here because no other
- * process maps the folio.
+ * Three processes have mapped the folio, and only the third process still maps
+ * it. A kernel that tracks owners tracks only two processes. It considers the
+ * folio shared, and does not split it. An older kernel looks at the first page.
+ * It splits the folio, which is correct here because no other process maps the
+ * folio.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -217,9 +215,9 @@ TEST_F(folio_advice, part_of_third_process)
 }
 
 /*
- * [mapped 41] MADV_COLD and MADV_FREE on a whole folio do not split it, and
- * MADV_FREE makes all its pages lazyfree. MADV_PAGEOUT swaps out the whole
- * folio. It splits the folio only if the kernel cannot swap large folios.
+ * MADV_COLD and MADV_FREE on a whole folio do not split it, and MADV_FREE makes
+ * all its pages lazyfree. MADV_PAGEOUT swaps out the whole folio. It splits the
+ * folio only if the kernel cannot swap large folios.
  */
 TEST_F(folio_advice, whole_alone)
 {
@@ -233,10 +231,7 @@ TEST_F(folio_advice, whole_alone)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/*
- * [mapped 41] A child maps the folio too. Advice on the whole folio changes
- * nothing.
- */
+/* A child maps the folio too. Advice on the whole folio changes nothing. */
 TEST_F(folio_advice, whole_beside_child)
 {
 	struct memory *m = &self->memory;
@@ -439,10 +434,10 @@ static void keep_two_folios(struct memory *huge)
 }
 
 /*
- * [mapped 44] A child maps two folios of the range. If max_ptes_shared is the
- * number of pages in these two folios, khugepaged makes a huge page. If
- * max_ptes_shared is one less, khugepaged makes no huge page. The memory of
- * both processes keeps its content.
+ * A child maps two folios of the range. If max_ptes_shared is the number of
+ * pages in these two folios, khugepaged makes a huge page. If max_ptes_shared
+ * is one less, khugepaged makes no huge page. The memory of both processes
+ * keeps its content.
  */
 TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 {
@@ -464,10 +459,10 @@ TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 }
 
 /*
- * [mapped 44] The parent drops the second half of the first folio. A child maps
- * only the last quarter of this folio. max_ptes_shared is 0. An older kernel
- * does not see that the folio is shared, and makes a huge page. A kernel that
- * tracks owners makes a huge page only after the child has exited.
+ * The parent drops the second half of the first folio. A child maps only the
+ * last quarter of this folio. max_ptes_shared is 0. An older kernel does not
+ * see that the folio is shared, and makes a huge page. A kernel that tracks
+ * owners makes a huge page only after the child has exited.
  */
 TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {
@@ -517,11 +512,11 @@ FIXTURE_TEARDOWN(same_page)
 }
 
 /*
- * [mapped 47] KSM merges two pages of one process. The merged page is mapped
- * twice, so it counts as shared and cannot be moved. A write to one of the two
- * addresses goes to a copy. After this write, only the other address maps the
- * merged page, and the merged page can be moved. A write to the other address
- * also goes to a copy.
+ * KSM merges two pages of one process. The merged page is mapped twice, so it
+ * counts as shared and cannot be moved. A write to one of the two addresses
+ * goes to a copy. After this write, only the other address maps the merged
+ * page, and the merged page can be moved. A write to the other address also
+ * goes to a copy.
  */
 TEST_F_TIMEOUT(same_page, ksm, 60)
 {
@@ -558,9 +553,9 @@ TEST_F_TIMEOUT(same_page, ksm, 60)
 }
 
 /*
- * [mapped 47] The test drops all pages and reads them, so all addresses map the
- * zero page. The zero page is not exclusive and cannot be moved, and Rss does
- * not count it. The first write to an address allocates a page there.
+ * The test drops all pages and reads them, so all addresses map the zero page.
+ * The zero page is not exclusive and cannot be moved, and Rss does not count
+ * it. The first write to an address allocates a page there.
  */
 TEST_F(same_page, zeros)
 {

@@ -269,10 +269,10 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 }
 
 /*
- * [clearing 23, 24] Anonymous memory is zero after a first write. This write
- * goes to one page of each folio. The test repeats this with up to ten
- * different pages, at the start, middle and end of the folio. The kernel begins
- * or ends a cleared range at these pages.
+ * Anonymous memory is zero after a first write. This write goes to one page of
+ * each folio. The test repeats this with up to ten different pages, at the
+ * start, middle and end of the folio. The kernel begins or ends a cleared range
+ * at these pages.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {
@@ -280,9 +280,8 @@ TEST_F_TIMEOUT(folio_clear, written, 240)
 }
 
 /*
- * [clearing 24] A read of anonymous memory maps the zero page, or the huge zero
- * page. A later write replaces the zero page with a folio, and this folio is
- * zero too.
+ * A read of anonymous memory maps the zero page, or the huge zero page. A later
+ * write replaces the zero page with a folio, and this folio is zero too.
  */
 TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 {
@@ -290,8 +289,8 @@ TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 }
 
 /*
- * [clearing 24] Anonymous memory that MAP_POPULATE allocates is zero. The
- * process touches no page of it before the check.
+ * Anonymous memory that MAP_POPULATE allocates is zero. The process touches no
+ * page of it before the check.
  */
 TEST_F_TIMEOUT(folio_clear, populated, 240)
 {
@@ -299,9 +298,9 @@ TEST_F_TIMEOUT(folio_clear, populated, 240)
 }
 
 /*
- * [clearing 24] A memory file is zero after a first write through its mapping.
- * This write goes to one page of each folio. The test repeats this with up to
- * ten different pages.
+ * A memory file is zero after a first write through its mapping. This write
+ * goes to one page of each folio. The test repeats this with up to ten
+ * different pages.
  */
 TEST_F_TIMEOUT(folio_clear, file_written, 240)
 {
@@ -309,8 +308,8 @@ TEST_F_TIMEOUT(folio_clear, file_written, 240)
 }
 
 /*
- * [clearing 24] A process reads a memory file without writing to it, and finds
- * zeros. Memory files do not use the zero page, so the read allocates folios.
+ * A process reads a memory file without writing to it, and finds zeros. Memory
+ * files do not use the zero page, so the read allocates folios.
  */
 TEST_F_TIMEOUT(folio_clear, file_read, 240)
 {
@@ -318,8 +317,8 @@ TEST_F_TIMEOUT(folio_clear, file_read, 240)
 }
 
 /*
- * [clearing 24] fallocate() allocates folios in a memory file without clearing
- * them. The kernel clears them at the first access, so the process finds zeros.
+ * fallocate() allocates folios in a memory file without clearing them. The
+ * kernel clears them at the first access, so the process finds zeros.
  */
 TEST_F_TIMEOUT(folio_clear, file_fallocated, 240)
 {
@@ -327,8 +326,8 @@ TEST_F_TIMEOUT(folio_clear, file_fallocated, 240)
 }
 
 /*
- * [clearing 24] pwrite() stores one byte, a zero, in each folio of a memory
- * file. All other bytes of the folio are zero.
+ * pwrite() stores one byte, a zero, in each folio of a memory file. All other
+ * bytes of the folio are zero.
  */
 TEST_F_TIMEOUT(folio_clear, file_partly_written, 240)
 {
@@ -475,12 +474,11 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 }
 
 /*
- * [clearing 27] The memory has the size of eight folios. userfaultfd provides
- * its middle half page by page: even pages by UFFDIO_ZEROPAGE, odd pages by
- * UFFDIO_COPY. Faults allocate the first and last quarter as whole folios.
- * userfaultfd reports each missing page once. The even pages read as zeros,
- * before and after the test writes a zero to them. The odd pages read as the
- * copied bytes.
+ * The memory has the size of eight folios. userfaultfd provides its middle half
+ * page by page: even pages by UFFDIO_ZEROPAGE, odd pages by UFFDIO_COPY. Faults
+ * allocate the first and last quarter as whole folios. userfaultfd reports each
+ * missing page once. The even pages read as zeros, before and after the test
+ * writes a zero to them. The odd pages read as the copied bytes.
  */
 TEST_F_TIMEOUT(clear_uffd, zeropage_and_copy, 120)
 {

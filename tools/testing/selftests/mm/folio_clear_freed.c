@@ -91,9 +91,9 @@ FIXTURE_TEARDOWN(folio_clear_freed)
 }
 
 /*
- * [clearing 26] The test allocates, fills and frees anonymous memory several
- * times. It stops when at least half of a new allocation is in frames that the
- * test has filled before. Each new allocation is zero.
+ * The test allocates, fills and frees anonymous memory several times. It stops
+ * when at least half of a new allocation is in frames that the test has filled
+ * before. Each new allocation is zero.
  */
 TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 {

@@ -195,27 +195,24 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages are zero after a first write. Each
- * round writes to one base page of each hugetlb page. All rounds together use
- * up to six different base pages: the first and the second, two in the middle,
- * and two at the end.
+ * Private hugetlb pages are zero after a first write. Each round writes to one
+ * base page of each hugetlb page. All rounds together use up to six different
+ * base pages: the first and the second, two in the middle, and two at the end.
  */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {
 	check(_metadata, self, WRITTEN);
 }
 
-/*
- * [clearing 18, 24] Private hugetlb pages that MAP_POPULATE allocates are zero.
- */
+/* Private hugetlb pages that MAP_POPULATE allocates are zero. */
 TEST_F_TIMEOUT(folio_clear_pool, populated, 240)
 {
 	check(_metadata, self, POPULATED);
 }
 
 /*
- * [clearing 24] Pages of a shared file of memfd_create(MFD_HUGETLB) are zero
- * after a first write. The write goes to up to six places of the page in turn.
+ * Pages of a shared file of memfd_create(MFD_HUGETLB) are zero after a first
+ * write. The write goes to up to six places of the page in turn.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 {
@@ -223,8 +220,8 @@ TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 }
 
 /*
- * [clearing 24] fallocate() allocates and clears the pages of a hugetlb file. A
- * later fault only maps these pages, and they are zero.
+ * fallocate() allocates and clears the pages of a hugetlb file. A later fault
+ * only maps these pages, and they are zero.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 {
@@ -232,10 +229,9 @@ TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 }
 
 /*
- * [clearing 24] A driver pins a hugetlb file that has no pages yet, so the
- * kernel allocates new pages. There is no fault address that the kernel could
- * use as a hint when it clears these pages. A process that maps the file finds
- * zeros.
+ * A driver pins a hugetlb file that has no pages yet, so the kernel allocates
+ * new pages. There is no fault address that the kernel could use as a hint when
+ * it clears these pages. A process that maps the file finds zeros.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_pinned, 240)
 {
@@ -282,10 +278,10 @@ FIXTURE_TEARDOWN(clear_heap)
 }
 
 /*
- * [clearing 34] Four times, the test allocates a buffer of three quarters of
- * the CMA area, checks that it is zero, fills it and frees it. Two such buffers
- * always have at least half of the area in common. So each buffer after the
- * first contains pages that the test has filled.
+ * Four times, the test allocates a buffer of three quarters of the CMA area,
+ * checks that it is zero, fills it and frees it. Two such buffers always have
+ * at least half of the area in common. So each buffer after the first contains
+ * pages that the test has filled.
  */
 TEST_F(clear_heap, buffer_again)
 {

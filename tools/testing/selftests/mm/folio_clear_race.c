@@ -120,12 +120,12 @@ static long free_memory(void)
 }
 
 /*
- * [clearing 32] In each round, two threads write to a new folio at once: one to
- * the first byte, and one to the last byte. The rounds take up to 10 seconds in
- * all. After each round one folio is mapped. It contains both written bytes,
- * and zeros everywhere else. If each thread allocated a folio, the kernel frees
- * one of the two folios, so free memory does not shrink. If the two threads
- * never fault in the same round, the case is skipped.
+ * In each round, two threads write to a new folio at once: one to the first
+ * byte, and one to the last byte. The rounds take up to 10 seconds in all.
+ * After each round one folio is mapped. It contains both written bytes, and
+ * zeros everywhere else. If each thread allocated a folio, the kernel frees one
+ * of the two folios, so free memory does not shrink. If the two threads never
+ * fault in the same round, the case is skipped.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {

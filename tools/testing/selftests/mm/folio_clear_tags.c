@@ -152,9 +152,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 }
 
 /*
- * [clearing 28] The test maps anonymous memory with PROT_MTE. It repeats this
- * until at least half of the memory is in frames that had nonzero tags. The
- * content of the memory is zero, and all its tags have the value 0.
+ * The test maps anonymous memory with PROT_MTE. It repeats this until at least
+ * half of the memory is in frames that had nonzero tags. The content of the
+ * memory is zero, and all its tags have the value 0.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 {
@@ -162,10 +162,10 @@ TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 }
 
 /*
- * [clearing 28] The test maps a memory file with PROT_MTE, so the pages are in
- * the page cache. It repeats this until at least half of the pages are in
- * frames that had nonzero tags. The content of the pages is zero, and all their
- * tags have the value 0.
+ * The test maps a memory file with PROT_MTE, so the pages are in the page
+ * cache. It repeats this until at least half of the pages are in frames that
+ * had nonzero tags. The content of the pages is zero, and all their tags have
+ * the value 0.
  */
 TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 {
@@ -173,8 +173,8 @@ TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 }
 
 /*
- * [clearing 28] Anonymous memory gets PROT_MTE after the process has filled it.
- * All its tags then have the value 0, and its content is unchanged.
+ * Anonymous memory gets PROT_MTE after the process has filled it. All its tags
+ * then have the value 0, and its content is unchanged.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon_later, 120)
 {

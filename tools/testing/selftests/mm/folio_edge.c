@@ -99,10 +99,10 @@ static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 }
 
 /*
- * [contpte 236] The test calls mincore() 16 times, each time for so many pages
- * that the answers fill a whole page. The last answers describe a large folio,
- * which arm64 maps as a folded block. The kernel must never write an answer
- * past the page that holds the answers.
+ * The test calls mincore() 16 times, each time for so many pages that the
+ * answers fill a whole page. The last answers describe a large folio, which
+ * arm64 maps as a folded block. The kernel must never write an answer past the
+ * page that holds the answers.
  */
 TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 {

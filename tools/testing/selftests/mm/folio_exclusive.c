@@ -103,10 +103,10 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 }
 
 /*
- * [mapped 45] Up to four children share the memory, and then exit. While the
- * parent is the only process, each page is exclusive. While there is a child,
- * no page is exclusive. kpagecount is always the number of processes. The
- * variants are one large folio and single pages.
+ * Up to four children share the memory, and then exit. While the parent is the
+ * only process, each page is exclusive. While there is a child, no page is
+ * exclusive. kpagecount is always the number of processes. The variants are one
+ * large folio and single pages.
  */
 TEST_F(folio_exclusive, processes_come_and_go)
 {
@@ -144,9 +144,9 @@ static void unmap_part(struct __test_metadata *_metadata, int go[2], struct memo
 }
 
 /*
- * [mapped 45] A child unmaps every second page. These pages are exclusive to
- * the parent, and all other pages are mapped twice. The variants are one large
- * folio and single pages.
+ * A child unmaps every second page. These pages are exclusive to the parent,
+ * and all other pages are mapped twice. The variants are one large folio and
+ * single pages.
  */
 TEST_F(folio_exclusive, child_unmaps_part)
 {
@@ -172,8 +172,8 @@ static bool right_copies(const struct memory *m, unsigned int copies)
 }
 
 /*
- * [mapped 29] The parent writes to each page while a child maps all pages.
- * Every kernel copies all pages.
+ * The parent writes to each page while a child maps all pages. Every kernel
+ * copies all pages.
  */
 TEST_F(folio_exclusive, write_beside_child)
 {
@@ -190,9 +190,9 @@ TEST_F(folio_exclusive, write_beside_child)
 }
 
 /*
- * [mapped 28] The parent writes to each page after its child has exited. Every
- * kernel reuses single pages. A kernel that tracks owners also reuses the pages
- * of a large folio, and an older kernel copies them.
+ * The parent writes to each page after its child has exited. Every kernel
+ * reuses single pages. A kernel that tracks owners also reuses the pages of a
+ * large folio, and an older kernel copies them.
  */
 TEST_F(folio_exclusive, write_after_child)
 {
@@ -213,11 +213,10 @@ TEST_F(folio_exclusive, write_after_child)
 }
 
 /*
- * [mapped 30] A child has unmapped every second page and is still running. The
- * parent writes to each page. The kernel copies all pages of a large folio,
- * since the folio is still shared. This includes pages that only the parent
- * maps. In the variant with single pages, the kernel copies only pages that the
- * child maps.
+ * A child has unmapped every second page and is still running. The parent
+ * writes to each page. The kernel copies all pages of a large folio, since the
+ * folio is still shared. This includes pages that only the parent maps. In the
+ * variant with single pages, the kernel copies only pages that the child maps.
  */
 TEST_F(folio_exclusive, write_beside_child_with_part)
 {
@@ -234,10 +233,10 @@ TEST_F(folio_exclusive, write_beside_child_with_part)
 }
 
 /*
- * [mapped 31] The child has exited, and the parent has dropped all pages except
- * the last. Then the parent writes to the last page. If the folio is large,
- * every kernel copies this page, and can then free the folio. If the folio has
- * only one page, every kernel reuses this page.
+ * The child has exited, and the parent has dropped all pages except the last.
+ * Then the parent writes to the last page. If the folio is large, every kernel
+ * copies this page, and can then free the folio. If the folio has only one
+ * page, every kernel reuses this page.
  */
 TEST_F(folio_exclusive, write_to_last_page)
 {
@@ -260,11 +259,10 @@ TEST_F(folio_exclusive, write_to_last_page)
 }
 
 /*
- * [mapped 34] The process that filled the folio exits, and then its child
- * writes to each page. The child is the only owner now. As in
- * write_after_child, every kernel reuses single pages, and a kernel that tracks
- * owners also reuses the pages of a large folio. An older kernel copies the
- * pages of a large folio.
+ * The process that filled the folio exits, and then its child writes to each
+ * page. The child is the only owner now. As in write_after_child, every kernel
+ * reuses single pages, and a kernel that tracks owners also reuses the pages of
+ * a large folio. An older kernel copies the pages of a large folio.
  */
 TEST_F(folio_exclusive, write_after_parent)
 {
@@ -302,9 +300,9 @@ TEST_F(folio_exclusive, write_after_parent)
 }
 
 /*
- * [mapped 42] While a child also maps a page, move_pages() does not move the
- * page and reports -EACCES for it. After the child has exited, move_pages()
- * moves the page.
+ * While a child also maps a page, move_pages() does not move the page and
+ * reports -EACCES for it. After the child has exited, move_pages() moves the
+ * page.
  */
 TEST_F(folio_exclusive, move_pages)
 {
@@ -328,9 +326,9 @@ TEST_F(folio_exclusive, move_pages)
 }
 
 /*
- * [mapped 46] A child maps half of the pages. Pss counts a shared page as half
- * a page. Shared_Dirty and Private_Dirty each count half of the pages. After
- * the child has exited, all pages are private.
+ * A child maps half of the pages. Pss counts a shared page as half a page.
+ * Shared_Dirty and Private_Dirty each count half of the pages. After the child
+ * has exited, all pages are private.
  */
 TEST_F(folio_exclusive, smaps_of_part)
 {
@@ -377,11 +375,10 @@ FIXTURE_TEARDOWN(folio_exclusive_huge)
 }
 
 /*
- * [mapped 45] Up to four children share a huge page, and then exit. One PMD
- * maps the huge page in each process. While the parent is the only process,
- * each page is exclusive. While there is a child, no page is exclusive.
- * kpagecount is always the number of processes. In the end one PMD still maps
- * the huge page.
+ * Up to four children share a huge page, and then exit. One PMD maps the huge
+ * page in each process. While the parent is the only process, each page is
+ * exclusive. While there is a child, no page is exclusive. kpagecount is always
+ * the number of processes. In the end one PMD still maps the huge page.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 {
@@ -409,12 +406,12 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 45] In the parent, one PMD maps a huge page. In a child, PTEs map
- * only the even pages of this huge page. pagemap must report for each page
- * separately whether this page is exclusive. Commit 2c1f057e5be6
- * ("fs/proc/task_mmu: properly detect PM_MMAP_EXCLUSIVE per page of PMD-mapped
- * THPs") fixed a bug here, but 7.3 has it again. Known issue 11: pagemap
- * reports the state of the first page for all pages.
+ * In the parent, one PMD maps a huge page. In a child, PTEs map only the even
+ * pages of this huge page. pagemap must report for each page separately whether
+ * this page is exclusive. Commit 2c1f057e5be6 ("fs/proc/task_mmu: properly
+ * detect PM_MMAP_EXCLUSIVE per page of PMD-mapped THPs") fixed a bug here, but
+ * 7.3 has it again. Known issue 11: pagemap reports the state of the first page
+ * for all pages.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)
 {

@@ -67,9 +67,10 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 188] For each page of a fully mapped block, the test writes to this page, then unmaps
- * and syncs the file. If the file is on XFS, the test also drops all its pages from the page cache.
- * The written page of the file has the new byte, and all other pages have the old bytes.
+ * For each page of a fully mapped block, the test writes to this page, then
+ * unmaps and syncs the file. If the file is on XFS, the test also drops all its
+ * pages from the page cache. The written page of the file has the new byte, and
+ * all other pages have the old bytes.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -131,8 +132,8 @@ static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memo
 }
 
 /*
- * [contpte 188] munmap() removes a batch with one dirty entry. The content of
- * the dirty page survives reclaim. Each page is the dirty page in one round.
+ * munmap() removes a batch with one dirty entry. The content of the dirty page
+ * survives reclaim. Each page is the dirty page in one round.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 {
@@ -142,8 +143,8 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 }
 
 /*
- * [contpte 188] Reclaim itself removes a batch with one dirty entry. The
- * content of the dirty page survives. Each page is the dirty page in one round.
+ * Reclaim itself removes a batch with one dirty entry. The content of the dirty
+ * page survives. Each page is the dirty page in one round.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
@@ -153,9 +154,9 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 }
 
 /*
- * [contpte 188] In each of three rounds the test writes to every third page and
- * calls msync(), which makes the entries clean and write-protected. The writes
- * of each round reach the file.
+ * In each of three rounds the test writes to every third page and calls
+ * msync(), which makes the entries clean and write-protected. The writes of
+ * each round reach the file.
  */
 TEST_F(folio_file, dirty_again_after_writeback)
 {
@@ -175,9 +176,9 @@ TEST_F(folio_file, dirty_again_after_writeback)
 }
 
 /*
- * [contpte 197] A private mapping has its own copy of every third page. After
- * the test punches a hole over the whole file, the copies are unchanged and all
- * other pages are zero. The kernel removes only entries that map no copy.
+ * A private mapping has its own copy of every third page. After the test
+ * punches a hole over the whole file, the copies are unchanged and all other
+ * pages are zero. The kernel removes only entries that map no copy.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -439,12 +440,11 @@ static bool entries_are(const char *at, unsigned int pages, const struct mapped 
 }
 
 /*
- * [contpte 176, 183] A process forks while it has a private mapping of a file
- * in large folios. It first writes to one page, so that fork() copies the
- * entries of the mapping. fork() adds one mapping to each page of the file. The
- * child's Rss counts all pages before the child touches any page. Each page
- * begins with code that returns the number of the page, and parent and child
- * run this code.
+ * A process forks while it has a private mapping of a file in large folios. It
+ * first writes to one page, so that fork() copies the entries of the mapping.
+ * fork() adds one mapping to each page of the file. The child's Rss counts all
+ * pages before the child touches any page. Each page begins with code that
+ * returns the number of the page, and parent and child run this code.
  */
 TEST_F(folio_file, fork_while_running)
 {

@@ -46,8 +46,8 @@ FIXTURE_VARIANT_ADD(folio_fork, two_blocks)
 };
 
 /*
- * [contpte 186] With single pages every batch has one entry. The results are
- * the same as with large folios.
+ * With single pages every batch has one entry. The results are the same as with
+ * large folios.
  */
 FIXTURE_VARIANT_ADD(folio_fork, single_pages)
 {
@@ -93,10 +93,10 @@ static int wrong_page(const struct memory *m, int dirty)
 }
 
 /*
- * [contpte 169] For each page of two folios, a new child writes to that page.
- * The child sees its own write and no other change, and the parent sees no
- * change. The parent's block stays folded. In the child, a block that does not
- * contain the page stays folded too.
+ * For each page of two folios, a new child writes to that page. The child sees
+ * its own write and no other change, and the parent sees no change. The
+ * parent's block stays folded. In the child, a block that does not contain the
+ * page stays folded too.
  */
 TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 {
@@ -130,11 +130,11 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 }
 
 /*
- * [contpte 119, 169] For each page of two folios, the parent writes to that
- * page while a new child is running. The write costs exactly one fault, and the
- * child does not see the write. In one run, a write took two faults for an
- * unknown reason. So if a write takes more than one fault, the case repeats it
- * with a new child. The case makes at most three tries for each page.
+ * For each page of two folios, the parent writes to that page while a new child
+ * is running. The write costs exactly one fault, and the child does not see the
+ * write. In one run, a write took two faults for an unknown reason. So if a
+ * write takes more than one fault, the case repeats it with a new child. The
+ * case makes at most three tries for each page.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -268,11 +268,11 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 }
 
 /*
- * [contpte 170, 171] The test calls MADV_DONTFORK on six ranges in turn, from
- * one page to a whole folio. The child does not inherit the range. In the
- * child, a block that is partly in the range is not folded, and every block
- * outside the range is folded. In the parent, fork() does not write-protect the
- * entries of the range, so the parent writes to them without a fault.
+ * The test calls MADV_DONTFORK on six ranges in turn, from one page to a whole
+ * folio. The child does not inherit the range. In the child, a block that is
+ * partly in the range is not folded, and every block outside the range is
+ * folded. In the parent, fork() does not write-protect the entries of the
+ * range, so the parent writes to them without a fault.
  */
 TEST_F(folio_fork, dontfork_part)
 {
@@ -280,9 +280,9 @@ TEST_F(folio_fork, dontfork_part)
 }
 
 /*
- * [contpte 170] The test calls MADV_WIPEONFORK on the same six ranges as in
- * dontfork_part, and forks a child for each range. In the child, this range is
- * zero, and all other pages have the right content.
+ * The test calls MADV_WIPEONFORK on the same six ranges as in dontfork_part,
+ * and forks a child for each range. In the child, this range is zero, and all
+ * other pages have the right content.
  */
 TEST_F(folio_fork, wipeonfork_part)
 {
@@ -290,9 +290,9 @@ TEST_F(folio_fork, wipeonfork_part)
 }
 
 /*
- * [contpte 172] MADV_DONTFORK splits the VMA in the middle of the first folio.
- * One child does not inherit the second half of this folio, and the next child
- * does not inherit the first half. All other pages have the right content.
+ * MADV_DONTFORK splits the VMA in the middle of the first folio. One child does
+ * not inherit the second half of this folio, and the next child does not
+ * inherit the first half. All other pages have the right content.
  */
 TEST_F(folio_fork, halves_one_after_other)
 {
@@ -313,9 +313,9 @@ TEST_F(folio_fork, halves_one_after_other)
 }
 
 /*
- * [contpte 168, 200] The test drops every third page and then reads it, so the
- * kernel maps the zero page there. fork() and munmap() must not include entries
- * of the zero page in their batches. Both processes have the right content.
+ * The test drops every third page and then reads it, so the kernel maps the
+ * zero page there. fork() and munmap() must not include entries of the zero
+ * page in their batches. Both processes have the right content.
  */
 TEST_F(folio_fork, zero_pages_between)
 {
@@ -341,10 +341,10 @@ TEST_F(folio_fork, zero_pages_between)
 }
 
 /*
- * [contpte 177] fork() does not write-protect shared memory, so the parent
- * writes without a fault. The parent also sees the writes of the child. In this
- * test fork() copies no entry. The case folio_uffd.fork_with_event tests a
- * fork() that copies the entries of shared memory.
+ * fork() does not write-protect shared memory, so the parent writes without a
+ * fault. The parent also sees the writes of the child. In this test fork()
+ * copies no entry. The case folio_uffd.fork_with_event tests a fork() that
+ * copies the entries of shared memory.
  */
 TEST_F(folio_fork, shared_memory)
 {
@@ -373,8 +373,8 @@ TEST_F(folio_fork, shared_memory)
 }
 
 /*
- * [contpte 182] The memory is PROT_NONE when the process forks. Parent and
- * child make it accessible again, and both have the right content.
+ * The memory is PROT_NONE when the process forks. Parent and child make it
+ * accessible again, and both have the right content.
  */
 TEST_F(folio_fork, prot_none)
 {
@@ -399,9 +399,9 @@ TEST_F(folio_fork, prot_none)
 }
 
 /*
- * [contpte 185] Every fifth page is in swap when the process forks. fork()
- * copies the swap entries one by one, and the present entries between them in
- * batches. Both processes have the right content.
+ * Every fifth page is in swap when the process forks. fork() copies the swap
+ * entries one by one, and the present entries between them in batches. Both
+ * processes have the right content.
  */
 TEST_F(folio_fork, swap_between)
 {
@@ -428,9 +428,9 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 173] io_uring pins one page of a folio, as a driver does. io_uring
- * must see later writes of the parent to this page. So the parent keeps the
- * pinned page, and fork() copies it for the child.
+ * io_uring pins one page of a folio, as a driver does. io_uring must see later
+ * writes of the parent to this page. So the parent keeps the pinned page, and
+ * fork() copies it for the child.
  */
 TEST_F(folio_fork, pinned_page)
 {
@@ -465,10 +465,10 @@ TEST_F(folio_fork, pinned_page)
 }
 
 /*
- * [contpte 187] Two folios are adjacent in memory. The test unmaps the second
- * folio except for its first page. If a batch of fork() begins in the first
- * folio, the batch must not contain this page of the second folio. The test
- * allocates 64 folios to find two adjacent folios.
+ * Two folios are adjacent in memory. The test unmaps the second folio except
+ * for its first page. If a batch of fork() begins in the first folio, the batch
+ * must not contain this page of the second folio. The test allocates 64 folios
+ * to find two adjacent folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page
@@ -508,10 +508,10 @@ TEST_F(folio_fork, next_folio_adjacent)
 }
 
 /*
- * [contpte 184] The test moves two folios. A page table ends in the middle of
- * the first folio, and the VMA ends in the middle of the second folio. A batch
- * of fork() must not cross the end of the page table or of the VMA. Parent and
- * child have the right content.
+ * The test moves two folios. A page table ends in the middle of the first
+ * folio, and the VMA ends in the middle of the second folio. A batch of fork()
+ * must not cross the end of the page table or of the VMA. Parent and child have
+ * the right content.
  */
 TEST_F(folio_fork, table_end_within_folio)
 {
@@ -545,10 +545,10 @@ TEST_F(folio_fork, table_end_within_folio)
 }
 
 /*
- * [contpte 176, 193] In the child Rss counts each page once, and Pss counts
- * half of each page. After the child has exited, all pages are private to the
- * parent. If the kernel's RSS counter of a process is wrong at exit, the kernel
- * prints "Bad rss-counter", and the case fails.
+ * In the child Rss counts each page once, and Pss counts half of each page.
+ * After the child has exited, all pages are private to the parent. If the
+ * kernel's RSS counter of a process is wrong at exit, the kernel prints "Bad
+ * rss-counter", and the case fails.
  */
 TEST_F(folio_fork, counted_once)
 {

@@ -337,12 +337,12 @@ FIXTURE_TEARDOWN(hinting_huge_page)
 }
 
 /*
- * [contpte 209] NUMA balancing makes a huge page inaccessible. Then the huge
- * page is split. In one variant, munmap() of one page splits only the mapping.
- * In the other variant, a write to debugfs splits the folio. The new entries
- * are accessible, so no page costs a hinting fault. After munmap(), all blocks
- * that do not contain the unmapped page are folded immediately. All pages are
- * writable, and the last page keeps its frame.
+ * NUMA balancing makes a huge page inaccessible. Then the huge page is split.
+ * In one variant, munmap() of one page splits only the mapping. In the other
+ * variant, a write to debugfs splits the folio. The new entries are accessible,
+ * so no page costs a hinting fault. After munmap(), all blocks that do not
+ * contain the unmapped page are folded immediately. All pages are writable, and
+ * the last page keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {

@@ -60,12 +60,11 @@ FIXTURE_TEARDOWN(folio_lazyfree)
 }
 
 /*
- * [contpte 235] In a folio every second page is writable, and one page is
- * pinned. Reclaim unmaps the folio and restores its entries. After that, a
- * write to a writable page costs no fault. A write to a read-only page faults
- * and copies the page, since the folio is pinned. The case runs twice: the
- * first entry of the batch is writable in one round and read-only in the other
- * round.
+ * In a folio every second page is writable, and one page is pinned. Reclaim
+ * unmaps the folio and restores its entries. After that, a write to a writable
+ * page costs no fault. A write to a read-only page faults and copies the page,
+ * since the folio is pinned. The case runs twice: the first entry of the batch
+ * is writable in one round and read-only in the other round.
  */
 TEST_F(folio_lazyfree, pinned_keeps_permission)
 {

@@ -92,8 +92,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] The case swaps out each page of two folios in turn. After each
- * swap-out it reads all pages of both folios. Each page has the right content.
+ * The case swaps out each page of two folios in turn. After each swap-out it
+ * reads all pages of both folios. Each page has the right content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -113,10 +113,10 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 }
 
 /*
- * [contpte 219] The test fills two folios, swaps them out and reads them again.
- * It does this four times, each time with different content. Pages that come
- * back from swap are clean, and the next write makes them dirty. If the kernel
- * loses this dirty bit, the next read finds old content.
+ * The test fills two folios, swaps them out and reads them again. It does this
+ * four times, each time with different content. Pages that come back from swap
+ * are clean, and the next write makes them dirty. If the kernel loses this
+ * dirty bit, the next read finds old content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 {
@@ -135,10 +135,10 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 }
 
 /*
- * [contpte 188] All pages are swapped out and read back, so they are clean. One
- * page is written to. In shared memory, munmap() then removes the entry of this
- * page. In anonymous memory, reclaim removes the entry. The write is not lost.
- * The case repeats all this for each page.
+ * All pages are swapped out and read back, so they are clean. One page is
+ * written to. In shared memory, munmap() then removes the entry of this page.
+ * In anonymous memory, reclaim removes the entry. The write is not lost. The
+ * case repeats all this for each page.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -184,10 +184,10 @@ static unsigned long free_swap(void)
 }
 
 /*
- * [contpte 202] Two folios are swapped out. Then munmap() removes the middle
- * half of their pages. In anonymous memory, this frees the swap slots of the
- * removed pages. The other pages come back with their content. If munmap() left
- * swap entries in the table, the kernel would warn when the process exits.
+ * Two folios are swapped out. Then munmap() removes the middle half of their
+ * pages. In anonymous memory, this frees the swap slots of the removed pages.
+ * The other pages come back with their content. If munmap() left swap entries
+ * in the table, the kernel would warn when the process exits.
  */
 TEST_F(folio_move, munmap_in_swap)
 {
@@ -213,10 +213,10 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 219] Both folios are swapped out without a split, and MADV_DONTNEED
- * drops one page of the second folio. A read of one page of the first folio
- * brings back this whole folio. The pages of the second folio come back one by
- * one, and the dropped page is zero.
+ * Both folios are swapped out without a split, and MADV_DONTNEED drops one page
+ * of the second folio. A read of one page of the first folio brings back this
+ * whole folio. The pages of the second folio come back one by one, and the
+ * dropped page is zero.
  */
 TEST_F(folio_move, swap_in_folio)
 {
@@ -260,9 +260,9 @@ TEST_F(folio_move, swap_off)
 }
 
 /*
- * [contpte 228] move_pages() is called once for each page of two folios, and
- * the target node changes with each call. After each call the page is on its
- * target node, and all pages have the right content.
+ * move_pages() is called once for each page of two folios, and the target node
+ * changes with each call. After each call the page is on its target node, and
+ * all pages have the right content.
  */
 TEST_F(folio_move, migrate)
 {
@@ -345,9 +345,9 @@ static int huge_page_keeps_referenced(void)
 }
 
 /*
- * [contpte 228] All pages are read, and then moved to the other node. The pages
- * are still referenced there. A huge page keeps its referenced state too. Known
- * issue 1: with 52-bit addresses, migration entries of PTEs lose the young bit.
+ * All pages are read, and then moved to the other node. The pages are still
+ * referenced there. A huge page keeps its referenced state too. Known issue 1:
+ * with 52-bit addresses, migration entries of PTEs lose the young bit.
  */
 TEST_F(folio_move, migrate_keeps_referenced)
 {
@@ -380,8 +380,8 @@ TEST_F(folio_move, migrate_keeps_referenced)
 }
 
 /*
- * [contpte 228] A write to debugfs splits the folios. All pages have the right
- * content. Later writes are not lost, even if the pages are then swapped out.
+ * A write to debugfs splits the folios. All pages have the right content. Later
+ * writes are not lost, even if the pages are then swapped out.
  */
 TEST_F(folio_move, split_folio)
 {
@@ -398,9 +398,8 @@ TEST_F(folio_move, split_folio)
 }
 
 /*
- * [contpte 226] KSM merges two equal pages of different folios into one frame.
- * No other page changes. A write to one of the two merged pages does not change
- * the other.
+ * KSM merges two equal pages of different folios into one frame. No other page
+ * changes. A write to one of the two merged pages does not change the other.
  */
 TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 {
@@ -424,10 +423,10 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 }
 
 /*
- * [contpte 227] One page is poisoned. An access to it raises SIGBUS, and all
- * other pages of both folios can be read and written. In anonymous memory,
- * MADV_FREE then drops the bad page, and a read finds zeros. The case runs only
- * in the virtual machine, because the bad frame cannot be used afterwards.
+ * One page is poisoned. An access to it raises SIGBUS, and all other pages of
+ * both folios can be read and written. In anonymous memory, MADV_FREE then
+ * drops the bad page, and a read finds zeros. The case runs only in the virtual
+ * machine, because the bad frame cannot be used afterwards.
  */
 TEST_F(folio_move, poison_one_page)
 {
@@ -479,11 +478,11 @@ static uint64_t folio_flags(const char *at)
 }
 
 /*
- * [contpte 235] One page of a lazyfree folio is pinned, so reclaim cannot free
- * the folio. Reclaim restores every entry, and the folio keeps its frames. No
- * page was written to, so the folio is still lazyfree. Known issue 7: the folio
- * becomes swap-backed. Commit faeb2831b517 ("mm: set folio swapbacked iff
- * folios are dirty in try_to_unmap_one") fixed a bug here.
+ * One page of a lazyfree folio is pinned, so reclaim cannot free the folio.
+ * Reclaim restores every entry, and the folio keeps its frames. No page was
+ * written to, so the folio is still lazyfree. Known issue 7: the folio becomes
+ * swap-backed. Commit faeb2831b517 ("mm: set folio swapbacked iff folios are
+ * dirty in try_to_unmap_one") fixed a bug here.
  */
 TEST_F(folio_move, lazyfree_pinned)
 {
@@ -539,12 +538,12 @@ static unsigned long counted(const char *name)
 }
 
 /*
- * [contpte 229] A process uses large folios. The folios need three times as
- * much memory as the control group of the process allows. The process checks
- * and rewrites pages in random order, so most pages go to swap and come back.
- * Each write stores different content, and a page always has the content of its
- * last write. The process reads each page before writing to it, so the page is
- * clean when it comes back from swap.
+ * A process uses large folios. The folios need three times as much memory as
+ * the control group of the process allows. The process checks and rewrites
+ * pages in random order, so most pages go to swap and come back. Each write
+ * stores different content, and a page always has the content of its last
+ * write. The process reads each page before writing to it, so the page is clean
+ * when it comes back from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {

@@ -115,11 +115,11 @@ FIXTURE_TEARDOWN(folio_numa)
 }
 
 /*
- * [contpte 209] All entries become hinting entries. Then the test reads a page
- * in the middle of the first folio, and the last page of each other folio. Each
- * read causes one fault, which makes the whole folio accessible. Reads of the
- * folio's other pages do not fault. The folio keeps its frames and has folded
- * blocks, and writes cost no fault.
+ * All entries become hinting entries. Then the test reads a page in the middle
+ * of the first folio, and the last page of each other folio. Each read causes
+ * one fault, which makes the whole folio accessible. Reads of the folio's other
+ * pages do not fault. The folio keeps its frames and has folded blocks, and
+ * writes cost no fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 {
@@ -151,10 +151,10 @@ TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 }
 
 /*
- * [contpte 228] All entries are hinting entries. The policy allows both nodes,
- * and the memory is not on the node of the CPU. One hinting fault per folio
- * moves the whole folio to the node of the CPU. The folio is not split, and its
- * entries have the same size as before.
+ * All entries are hinting entries. The policy allows both nodes, and the memory
+ * is not on the node of the CPU. One hinting fault per folio moves the whole
+ * folio to the node of the CPU. The folio is not split, and its entries have
+ * the same size as before.
  */
 TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 {
@@ -240,11 +240,10 @@ static bool any_folio(const struct memory *m)
 }
 
 /*
- * [contpte 228] mbind() moves folios to the other node and back. After the
- * first move no folio counts as partially mapped. After both moves each folio
- * is whole, and its entries have the same size as before. Known issue 8: the
- * first move marks the folio as partially mapped, and the second move splits
- * it.
+ * mbind() moves folios to the other node and back. After the first move no
+ * folio counts as partially mapped. After both moves each folio is whole, and
+ * its entries have the same size as before. Known issue 8: the first move marks
+ * the folio as partially mapped, and the second move splits it.
  */
 TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 {
@@ -305,11 +304,10 @@ static int hold(const struct memory *m, int held[2])
 }
 
 /*
- * [contpte 228] Each folio has an extra reference, so mbind() fails. The folios
- * stay on their node, and are mapped as before. After the references are
- * dropped, mbind() moves each folio without splitting it. Known issue 8: the
- * failed attempt marks a folio as partially mapped, and the later move splits
- * it.
+ * Each folio has an extra reference, so mbind() fails. The folios stay on their
+ * node, and are mapped as before. After the references are dropped, mbind()
+ * moves each folio without splitting it. Known issue 8: the failed attempt
+ * marks a folio as partially mapped, and the later move splits it.
  */
 TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 {
@@ -365,12 +363,11 @@ static void read_all(struct memory *m)
 }
 
 /*
- * [mapped 48] A child maps all folios too. While the child runs, NUMA balancing
- * does not scan folios of private mappings, since a write to such a folio would
- * copy pages. NUMA balancing scans shared memory. Kernels before Linux 6.19
- * scan huge pages of private mappings too.
- * After the child has exited, all entries become hinting entries, and each folio
- * costs one hinting fault.
+ * A child maps all folios too. While the child runs, NUMA balancing does not
+ * scan folios of private mappings, since a write to such a folio would copy
+ * pages. NUMA balancing scans shared memory. Kernels before Linux 6.19 scan
+ * huge pages of private mappings too. After the child has exited, all entries
+ * become hinting entries, and each folio costs one hinting fault.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 {
@@ -414,12 +411,12 @@ static void keep_second_halves(struct memory *m)
 }
 
 /*
- * [mapped 25, 48] The parent maps the first half of each folio, and a child
- * maps the second half. So two processes map each folio, but only one process
- * maps each page. A kernel that tracks which processes map a folio does not
- * scan such folios of anonymous memory. An older kernel checks only the
- * mapcount of the first page, and so it scans these folios. Both kernels scan
- * shared memory and single pages.
+ * The parent maps the first half of each folio, and a child maps the second
+ * half. So two processes map each folio, but only one process maps each page. A
+ * kernel that tracks which processes map a folio does not scan such folios of
+ * anonymous memory. An older kernel checks only the mapcount of the first page,
+ * and so it scans these folios. Both kernels scan shared memory and single
+ * pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -439,10 +436,10 @@ TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 }
 
 /*
- * [mapped 48] One page has a long-term pin, so its folio cannot move. NUMA
- * balancing leaves the entries of this folio alone, and scans all other folios.
- * Linux 6.12 checks for pins only in private memory that PTEs map. It scans
- * shared memory and huge pages even if they are pinned.
+ * One page has a long-term pin, so its folio cannot move. NUMA balancing leaves
+ * the entries of this folio alone, and scans all other folios. Linux 6.12
+ * checks for pins only in private memory that PTEs map. It scans shared memory
+ * and huge pages even if they are pinned.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_pin, 120)
 {
@@ -462,9 +459,9 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_pin, 120)
 }
 
 /*
- * [mapped 43] A child maps the memory too. mbind() with MPOL_MF_MOVE does not
- * move the memory, and reports no failure. mbind() with MPOL_MF_MOVE_ALL moves
- * it. After the child has exited, MPOL_MF_MOVE is enough to move it.
+ * A child maps the memory too. mbind() with MPOL_MF_MOVE does not move the
+ * memory, and reports no failure. mbind() with MPOL_MF_MOVE_ALL moves it. After
+ * the child has exited, MPOL_MF_MOVE is enough to move it.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 {
@@ -486,11 +483,11 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 }
 
 /*
- * [mapped 25, 43] The parent maps the first half of each folio, and a child
- * maps the second half. The parent calls mbind() with MPOL_MF_MOVE. A kernel
- * that tracks which processes map a folio does not move the folio, since two
- * processes map it. An older kernel considers the folio private to the parent,
- * and moves it. Both kernels move single pages.
+ * The parent maps the first half of each folio, and a child maps the second
+ * half. The parent calls mbind() with MPOL_MF_MOVE. A kernel that tracks which
+ * processes map a folio does not move the folio, since two processes map it. An
+ * older kernel considers the folio private to the parent, and moves it. Both
+ * kernels move single pages.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 {
@@ -514,8 +511,8 @@ TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 }
 
 /*
- * [mapped 43] One page is pinned, so its folio cannot move: mbind() returns
- * -EIO, and the folio stays on its node. All other folios move.
+ * One page is pinned, so its folio cannot move: mbind() returns -EIO, and the
+ * folio stays on its node. All other folios move.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 {

@@ -75,11 +75,11 @@ static int child_that_waits(const struct memory *m, int go[2], int own)
 }
 
 /*
- * [contpte 180] A first fork() makes all pages read-only, and the child exits.
- * The parent writes to one page in the middle, so only this page is writable.
- * Then the parent forks a second child and writes to all pages. The child must
- * not see these writes. So fork() must write-protect the writable entry, even
- * if the batch that contains this entry begins with a read-only entry.
+ * A first fork() makes all pages read-only, and the child exits. The parent
+ * writes to one page in the middle, so only this page is writable. Then the
+ * parent forks a second child and writes to all pages. The child must not see
+ * these writes. So fork() must write-protect the writable entry, even if the
+ * batch that contains this entry begins with a read-only entry.
  */
 TEST_F(folio_permission, first_readonly_later_writable)
 {
@@ -104,12 +104,12 @@ TEST_F(folio_permission, first_readonly_later_writable)
 }
 
 /*
- * [contpte 233] A child inherits all pages except one, which stays the parent's
- * own page. mprotect() makes all pages read-only and then writable again, in
- * one batch per folio. Then the parent writes to all pages, and the child must
- * not see these writes. The case tries 16 positions of the parent's own page.
- * Commit cf1b80dc31a1 ("mm: pass page directly instead of using folio_page")
- * fixed a bug here.
+ * A child inherits all pages except one, which stays the parent's own page.
+ * mprotect() makes all pages read-only and then writable again, in one batch
+ * per folio. Then the parent writes to all pages, and the child must not see
+ * these writes. The case tries 16 positions of the parent's own page. Commit
+ * cf1b80dc31a1 ("mm: pass page directly instead of using folio_page") fixed a
+ * bug here.
  */
 TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 {
@@ -141,10 +141,10 @@ TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 }
 
 /*
- * [contpte 234] One page in the middle of a folio is writable, the others are
- * read-only, and mremap() moves them all. After the move, a write to the
- * writable page costs no fault, and a write to each of the remaining pages
- * costs one fault. So no page got the permission of its neighbour.
+ * One page in the middle of a folio is writable, the others are read-only, and
+ * mremap() moves them all. After the move, a write to the writable page costs
+ * no fault, and a write to each of the remaining pages costs one fault. So no
+ * page got the permission of its neighbour.
  */
 TEST_F(folio_permission, mremap_keeps_permission)
 {
@@ -181,13 +181,12 @@ static long vma_pages(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 234] A folio has two folded blocks. MADV_DONTFORK keeps one block
- * out of fork(), so a child shares only the other block. MADV_DOFORK then puts
- * both blocks into one VMA again. The parent moves both blocks in one call of
- * mremap(). One batch can reach from the first block into the second. The batch
- * must not give the permission of its first entry to all entries. Otherwise a
- * write would reach the child, or a page would lose its write permission and
- * cost a fault.
+ * A folio has two folded blocks. MADV_DONTFORK keeps one block out of fork(),
+ * so a child shares only the other block. MADV_DOFORK then puts both blocks
+ * into one VMA again. The parent moves both blocks in one call of mremap(). One
+ * batch can reach from the first block into the second. The batch must not give
+ * the permission of its first entry to all entries. Otherwise a write would
+ * reach the child, or a page would lose its write permission and cost a fault.
  *
  *	|<-- the parent's own, writable -->|<-- shared, read-only -->|
  */
@@ -278,11 +277,11 @@ static int idle_bit(const char *at, bool set)
 }
 
 /*
- * [contpte 75] All pages of a folio become PROT_NONE. The test replaces the
- * second half of the folio's first block by a mapping of other memory. Then the
- * test marks the folio as idle. The kernel must clear the accessed bits in the
- * entries of the folio, and in no other entries, so "Referenced" of smaps still
- * counts the other memory.
+ * All pages of a folio become PROT_NONE. The test replaces the second half of
+ * the folio's first block by a mapping of other memory. Then the test marks the
+ * folio as idle. The kernel must clear the accessed bits in the entries of the
+ * folio, and in no other entries, so "Referenced" of smaps still counts the
+ * other memory.
  *
  *	|<-- the folio, PROT_NONE -->|<-- other pages, in use -->|
  */

@@ -251,9 +251,9 @@ static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) *
 }
 
 /*
- * [contpte 241] mprotect() changes the last page of the block to PROT_NONE or
- * PROT_READ and back, many times. The threads that write to other pages of the
- * block lose no write.
+ * mprotect() changes the last page of the block to PROT_NONE or PROT_READ and
+ * back, many times. The threads that write to other pages of the block lose no
+ * write.
  */
 TEST_F(folio_race, mprotect_beside_writers)
 {
@@ -278,12 +278,11 @@ TEST_F(folio_race, mprotect_beside_writers)
 }
 
 /*
- * [contpte 241] In each round MADV_DONTNEED drops one of the last four pages.
- * Then a read at the address of this page faults, and the fault maps a page
- * again. The threads that write to other pages of the block lose no write. In
- * shared memory the same page comes back, and a fault on the last page folds
- * the block again. Anonymous memory gets another page, so each round begins
- * with a new block.
+ * In each round MADV_DONTNEED drops one of the last four pages. Then a read at
+ * the address of this page faults, and the fault maps a page again. The threads
+ * that write to other pages of the block lose no write. In shared memory the
+ * same page comes back, and a fault on the last page folds the block again.
+ * Anonymous memory gets another page, so each round begins with a new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
 {
@@ -314,9 +313,9 @@ TEST_F(folio_race, madvise_dontneed_beside_writers)
 }
 
 /*
- * [contpte 241] mremap() moves the last page of the block away and back, many
- * times. The threads that write to other pages of the block lose no write, and
- * the moved page keeps its content.
+ * mremap() moves the last page of the block away and back, many times. The
+ * threads that write to other pages of the block lose no write, and the moved
+ * page keeps its content.
  */
 TEST_F(folio_race, mremap_beside_writers)
 {
@@ -343,12 +342,12 @@ TEST_F(folio_race, mremap_beside_writers)
 }
 
 /*
- * [contpte 242] A block is swapped out three times while writers use it, and no
- * write is lost. The block comes back from swap clean, and the next writes make
- * it dirty. The kernel must not lose these dirty bits when it reads and clears
- * the entries. No writer touches the last page. So if the memory is anonymous
- * and the last page is in swap, the block was swapped out. The writers often
- * map the block again before the block is in swap, so the case may need more
+ * A block is swapped out three times while writers use it, and no write is
+ * lost. The block comes back from swap clean, and the next writes make it
+ * dirty. The kernel must not lose these dirty bits when it reads and clears the
+ * entries. No writer touches the last page. So if the memory is anonymous and
+ * the last page is in swap, the block was swapped out. The writers often map
+ * the block again before the block is in swap, so the case may need more
  * rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
@@ -390,11 +389,10 @@ TEST_F(folio_race, pageout_under_writers)
 }
 
 /*
- * [contpte 243] Children are forked while the writers increment counters in a
- * folded block. fork() may run in the middle of a writer's round. In this case
- * the writer's first pages already have the new count, and its other pages have
- * the old count. The child sees these counts. The counts do not change in the
- * child.
+ * Children are forked while the writers increment counters in a folded block.
+ * fork() may run in the middle of a writer's round. In this case the writer's
+ * first pages already have the new count, and its other pages have the old
+ * count. The child sees these counts. The counts do not change in the child.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {
@@ -498,11 +496,11 @@ static void *change(void *argument)
 }
 
 /*
- * [contpte 64] vmsplice() finds the pages of a block by GUP-fast, without the
- * page-table lock, while another thread unfolds and folds the block. The pipe
- * then holds the content of the right pages. All pages have different content,
- * so the test would notice a wrong page. GUP-fast may miss the last page, which
- * the other thread changes. GUP-fast must not miss any other page.
+ * vmsplice() finds the pages of a block by GUP-fast, without the page-table
+ * lock, while another thread unfolds and folds the block. The pipe then holds
+ * the content of the right pages. All pages have different content, so the test
+ * would notice a wrong page. GUP-fast may miss the last page, which the other
+ * thread changes. GUP-fast must not miss any other page.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {

@@ -116,10 +116,9 @@ static bool shared_for_a_while(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 37] A child shares the folio and exits. Then the parent writes to
- * each page. A kernel that tracks owners copies no page, and an older kernel
- * copies all pages. The variants have folios from order 2 to the order of a
- * huge page.
+ * A child shares the folio and exits. Then the parent writes to each page. A
+ * kernel that tracks owners copies no page, and an older kernel copies all
+ * pages. The variants have folios from order 2 to the order of a huge page.
  */
 TEST_F(folio_reuse, alone)
 {
@@ -161,10 +160,9 @@ static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct
 }
 
 /*
- * [mapped 37] The two halves of the folio are in two VMAs of one process. A
- * child shares the second half, so a write to the first half copies the page.
- * After the child has exited, a kernel that tracks owners reuses the other
- * pages.
+ * The two halves of the folio are in two VMAs of one process. A child shares
+ * the second half, so a write to the first half copies the page. After the
+ * child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, in_two_vmas)
 {
@@ -177,10 +175,9 @@ TEST_F(folio_reuse, in_two_vmas)
 }
 
 /*
- * [mapped 37] mremap() moves the second half of the folio to another page
- * table. A child shares the second half, so a write to the first half copies
- * the page. After the child has exited, a kernel that tracks owners reuses the
- * other pages.
+ * mremap() moves the second half of the folio to another page table. A child
+ * shares the second half, so a write to the first half copies the page. After
+ * the child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, half_moved_away)
 {
@@ -201,10 +198,10 @@ TEST_F(folio_reuse, half_moved_away)
 }
 
 /*
- * [mapped 37] mremap() moves the folio across the end of a page table: this
- * table maps the first half, and the next table maps the second half. A child
- * shares the second half, so a write to the first half copies the page. After
- * the child has exited, a kernel that tracks owners reuses the other pages.
+ * mremap() moves the folio across the end of a page table: this table maps the
+ * first half, and the next table maps the second half. A child shares the
+ * second half, so a write to the first half copies the page. After the child
+ * has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, over_table_end)
 {
@@ -225,9 +222,9 @@ TEST_F(folio_reuse, over_table_end)
 }
 
 /*
- * [mapped 32] A child shares the folio and exits. Then a pipe takes a reference
- * to one page. The pipe must not show later writes, so a write to any page of
- * the folio copies the written page. After the pipe has been read, the parent
+ * A child shares the folio and exits. Then a pipe takes a reference to one
+ * page. The pipe must not show later writes, so a write to any page of the
+ * folio copies the written page. After the pipe has been read, the parent
  * writes to the pages that precede the page that was in the pipe. A kernel that
  * tracks owners reuses these pages.
  */
@@ -280,10 +277,10 @@ static bool device_reads(int device, unsigned char value)
 }
 
 /*
- * [mapped 35] A device pins a page that a child shares. The kernel first gives
- * the parent a copy of the page, and pins the copy. The device sees what the
- * parent then writes to this copy, and the child keeps the old content. The
- * case pins one page under the mmap lock, and another page by GUP-fast.
+ * A device pins a page that a child shares. The kernel first gives the parent a
+ * copy of the page, and pins the copy. The device sees what the parent then
+ * writes to this copy, and the child keeps the old content. The case pins one
+ * page under the mmap lock, and another page by GUP-fast.
  */
 TEST_F(folio_reuse, pin_beside_child)
 {
@@ -317,12 +314,11 @@ TEST_F(folio_reuse, pin_beside_child)
 }
 
 /*
- * [mapped 32] [mapped 35] A child shares the folio and exits. Then a device
- * pins one page. A kernel that tracks owners pins this page without a copy, and
- * an older kernel pins a copy. While the page is pinned, a write to any other
- * page of the folio copies the written page, since the folio has more
- * references than mappings. After the page is unpinned, a kernel that tracks
- * owners reuses the remaining pages.
+ * A child shares the folio and exits. Then a device pins one page. A kernel
+ * that tracks owners pins this page without a copy, and an older kernel pins a
+ * copy. While the page is pinned, a write to any other page of the folio copies
+ * the written page, since the folio has more references than mappings. After
+ * the page is unpinned, a kernel that tracks owners reuses the remaining pages.
  */
 TEST_F(folio_reuse, pin_after_child)
 {
@@ -352,10 +348,10 @@ TEST_F(folio_reuse, pin_after_child)
 }
 
 /*
- * [mapped 32] A device pins a page. Then the process forks. During fork(), the
- * kernel copies all pages of the folio for the child. So later writes by the
- * parent copy nothing, and the device sees a write to the pinned page. The
- * child keeps the old content.
+ * A device pins a page. Then the process forks. During fork(), the kernel
+ * copies all pages of the folio for the child. So later writes by the parent
+ * copy nothing, and the device sees a write to the pinned page. The child keeps
+ * the old content.
  */
 TEST_F(folio_reuse, pin_before_fork)
 {
@@ -379,15 +375,14 @@ TEST_F(folio_reuse, pin_before_fork)
 }
 
 /*
- * [mapped 33] The memory is swapped out, a child is forked, and the parent
- * reads the memory back. No other process maps the folio, but the child has
- * swap entries for its pages, and will find the folio in the swap cache. So a
- * write by the parent copies the page. After the child has exited, the kernel
- * frees the swap entries and reuses the pages. Older kernels read back single
- * pages. A newer kernel can read back a large folio, if it swapped out the
- * folio in one piece. With single pages and with a large folio, a write copies
- * the page while the child lives, and copies nothing after the child has
- * exited.
+ * The memory is swapped out, a child is forked, and the parent reads the memory
+ * back. No other process maps the folio, but the child has swap entries for its
+ * pages, and will find the folio in the swap cache. So a write by the parent
+ * copies the page. After the child has exited, the kernel frees the swap
+ * entries and reuses the pages. Older kernels read back single pages. A newer
+ * kernel can read back a large folio, if it swapped out the folio in one piece.
+ * With single pages and with a large folio, a write copies the page while the
+ * child lives, and copies nothing after the child has exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -418,11 +413,11 @@ TEST_F(folio_reuse, in_swap_cache)
 }
 
 /*
- * [mapped 36] Three processes share the folio, and the second process exits
- * first. The kernel tracks at most two processes per folio, and the second of
- * its two slots is now empty. A write by the first process still copies the
- * page, since the third process maps the folio. After the third process has
- * exited, a kernel that tracks owners reuses the pages.
+ * Three processes share the folio, and the second process exits first. The
+ * kernel tracks at most two processes per folio, and the second of its two
+ * slots is now empty. A write by the first process still copies the page, since
+ * the third process maps the folio. After the third process has exited, a
+ * kernel that tracks owners reuses the pages.
  */
 TEST_F(folio_reuse, three_processes_then_one)
 {
@@ -451,11 +446,11 @@ static int all_copied(struct memory *m, int unused)
 }
 
 /*
- * [mapped 36] Three processes mapped the folio, and only the third process
- * still maps it. A kernel that tracks owners tracks at most two processes per
- * folio. It has never tracked the third process, so it assumes that the folio
- * is shared, and copies each page that the process writes to. An older kernel
- * also copies each page of this large folio. Each copy has the right content.
+ * Three processes mapped the folio, and only the third process still maps it. A
+ * kernel that tracks owners tracks at most two processes per folio. It has
+ * never tracked the third process, so it assumes that the folio is shared, and
+ * copies each page that the process writes to. An older kernel also copies each
+ * page of this large folio. Each copy has the right content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {
@@ -474,10 +469,10 @@ static void *write_all(void *argument)
 }
 
 /*
- * [mapped 39] A thread is not another process. When a thread starts, no page
- * becomes read-only, and a write by the thread costs no fault. Then a child
- * shares the folio and exits, and a new thread writes to all pages. A kernel
- * that tracks owners reuses the pages, and an older kernel copies them.
+ * A thread is not another process. When a thread starts, no page becomes
+ * read-only, and a write by the thread costs no fault. Then a child shares the
+ * folio and exits, and a new thread writes to all pages. A kernel that tracks
+ * owners reuses the pages, and an older kernel copies them.
  */
 TEST_F(folio_reuse, thread_writes)
 {
@@ -503,9 +498,8 @@ TEST_F(folio_reuse, thread_writes)
 }
 
 /*
- * [mapped 39] A child of vfork() uses the memory of its parent. The child
- * writes to a page: the parent sees the write in the same frame, and the page
- * stays exclusive.
+ * A child of vfork() uses the memory of its parent. The child writes to a page:
+ * the parent sees the write in the same frame, and the page stays exclusive.
  */
 TEST_F(folio_reuse, vfork_writes)
 {

@@ -200,12 +200,12 @@ static int live(const struct memory *m, unsigned int number)
 }
 
 /*
- * [mapped 38] Two threads write to a folio and a third thread takes references
- * to pages of the folio, while three children are forked and exit. Each round
- * has a fresh folio. The children see no write that the parent makes after
- * fork(), and the parent sees no write by a child. Commit 8bdea2fce980
- * ("mm/memory: move sanity checks in do_wp_page() after mapcount vs. refcount
- * stabilization") fixed a bug here.
+ * Two threads write to a folio and a third thread takes references to pages of
+ * the folio, while three children are forked and exit. Each round has a fresh
+ * folio. The children see no write that the parent makes after fork(), and the
+ * parent sees no write by a child. Commit 8bdea2fce980 ("mm/memory: move sanity
+ * checks in do_wp_page() after mapcount vs. refcount stabilization") fixed a
+ * bug here.
  */
 TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 {
@@ -309,12 +309,11 @@ static void *write_beside(void *argument)
 }
 
 /*
- * [mapped 32] One thread reads a file with O_DIRECT into the start of a page.
- * Each read pins the page until the read is done. Meanwhile another thread
- * writes to the end of the page, and the process forks children, which exit.
- * After each read the page holds the data that was read. If a write during the
- * read gave the process a copy of the page, this data would be missing in the
- * copy.
+ * One thread reads a file with O_DIRECT into the start of a page. Each read
+ * pins the page until the read is done. Meanwhile another thread writes to the
+ * end of the page, and the process forks children, which exit. After each read
+ * the page holds the data that was read. If a write during the read gave the
+ * process a copy of the page, this data would be missing in the copy.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -427,15 +426,15 @@ static int wrong_page(const struct memory *m, bool wrote)
 }
 
 /*
- * [mapped 38] A parent and its child share a folio. The parent migrates the
- * folio, and meanwhile one of the two processes writes to it. The kernel
- * restores the entries of one process first, so for a moment the folio looks as
- * if only this process mapped it. The kernel checks twice whether the folio is
- * shared. During the second check, the map counts of the folio no longer
- * change. Without the second check, the write would reach the other process. In
- * each round only one process writes: the parent and the child take turns. The
- * case migrates each folio only once, since a second migration would split the
- * folio (known issue 8).
+ * A parent and its child share a folio. The parent migrates the folio, and
+ * meanwhile one of the two processes writes to it. The kernel restores the
+ * entries of one process first, so for a moment the folio looks as if only this
+ * process mapped it. The kernel checks twice whether the folio is shared.
+ * During the second check, the map counts of the folio no longer change.
+ * Without the second check, the write would reach the other process. In each
+ * round only one process writes: the parent and the child take turns. The case
+ * migrates each folio only once, since a second migration would split the folio
+ * (known issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {

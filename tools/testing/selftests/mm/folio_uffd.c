@@ -128,9 +128,9 @@ static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uf
 }
 
 /*
- * [contpte 220] One page of a block is protected: only a write to this page
- * traps. The block is unfolded, and the next block stays folded. The case
- * repeats this for 16 pages of the block.
+ * One page of a block is protected: only a write to this page traps. The block
+ * is unfolded, and the next block stays folded. The case repeats this for 16
+ * pages of the block.
  */
 TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 {
@@ -152,9 +152,9 @@ TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 }
 
 /*
- * [contpte 220] All pages of two folios are protected, and then unprotected.
- * After each call pagemap shows the new state of each page. After the second
- * call, writes do not trap.
+ * All pages of two folios are protected, and then unprotected. After each call
+ * pagemap shows the new state of each page. After the second call, writes do
+ * not trap.
  */
 TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 {
@@ -193,10 +193,10 @@ TEST_F(folio_uffd, unprotect_gives_write_back)
 }
 
 /*
- * [contpte 198] Two folios are swapped out and read back, in two rounds. In the
- * first round one page is protected. In the second round all pages except one
- * are protected. No page gets or loses protection in swap, or when it is read
- * back. The second round needs fresh folios: pages that come back from swap are
+ * Two folios are swapped out and read back, in two rounds. In the first round
+ * one page is protected. In the second round all pages except one are
+ * protected. No page gets or loses protection in swap, or when it is read back.
+ * The second round needs fresh folios: pages that come back from swap are
  * single pages, which reclaim handles one by one. A draft of commit
  * a67fe41e214f ("mm: rmap: support batched unmapping for file large folios")
  * had a bug here. The commit itself unmaps memory with userfaultfd page by
@@ -267,9 +267,9 @@ static void check_markers(struct __test_metadata *_metadata, const struct memory
 }
 
 /*
- * [contpte 198] MADV_DONTNEED leaves a marker for each protected page of a
- * shared file, and the page is protected again when it is mapped again.
- * Anonymous memory loses the protection.
+ * MADV_DONTNEED leaves a marker for each protected page of a shared file, and
+ * the page is protected again when it is mapped again. Anonymous memory loses
+ * the protection.
  */
 TEST_F(folio_uffd, madvise_dontneed)
 {
@@ -295,9 +295,9 @@ TEST_F(folio_uffd, protect_before_fault)
 }
 
 /*
- * [contpte 228] One page of a folio is protected. The folio moves to another
- * node and back. Each move changes its frames. After that, only a write to the
- * protected page traps.
+ * One page of a folio is protected. The folio moves to another node and back.
+ * Each move changes its frames. After that, only a write to the protected page
+ * traps.
  */
 TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 {
@@ -352,10 +352,10 @@ TEST_F(folio_uffd, mremap)
 }
 
 /*
- * [contpte 179] One page is protected, and the monitor did not ask for fork
- * events. A child inherits no protection, and its writes do not trap. In shared
- * memory the child writes the values that the pages already have. A write by
- * the parent to the protected page still traps.
+ * One page is protected, and the monitor did not ask for fork events. A child
+ * inherits no protection, and its writes do not trap. In shared memory the
+ * child writes the values that the pages already have. A write by the parent to
+ * the protected page still traps.
  */
 TEST_F_TIMEOUT(folio_uffd, fork, 120)
 {
@@ -458,12 +458,11 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 }
 
 /*
- * [contpte 176, 177, 179] The monitor asks for fork events, and one page is
- * protected. fork() then copies all entries, including the entries of a shared
- * file. So the child has these entries before it touches any page, and Rss
- * counts their pages. The page is protected in the child too, so exactly one
- * write by the child traps. In shared memory, the parent's other entries stay
- * writable.
+ * The monitor asks for fork events, and one page is protected. fork() then
+ * copies all entries, including the entries of a shared file. So the child has
+ * these entries before it touches any page, and Rss counts their pages. The
+ * page is protected in the child too, so exactly one write by the child traps.
+ * In shared memory, the parent's other entries stay writable.
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 {
@@ -515,8 +514,8 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 }
 
 /*
- * [contpte 220] The second page of a folio is protected, and the folio is
- * split. After the split only a write to this page traps.
+ * The second page of a folio is protected, and the folio is split. After the
+ * split only a write to this page traps.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 {

@@ -126,11 +126,11 @@ static int child_writes(char *at, enum used_index index, int sought)
 }
 
 /*
- * [contpte 211] A child writes to two of the four blocks, and then the parent
- * writes to each page. Each process sees only its own writes, and the parent's
- * blocks stay folded. Known issue 10: if the frame of the child's page table
- * had a page->index other than 0 in its previous use, fork() does not map the
- * blocks in the child.
+ * A child writes to two of the four blocks, and then the parent writes to each
+ * page. Each process sees only its own writes, and the parent's blocks stay
+ * folded. Known issue 10: if the frame of the child's page table had a
+ * page->index other than 0 in its previous use, fork() does not map the blocks
+ * in the child.
  */
 TEST_F(hugetlb_block, fork_and_write)
 {
@@ -158,9 +158,9 @@ TEST_F(hugetlb_block, fork_and_write)
 }
 
 /*
- * [contpte 211] mprotect() makes one of the four blocks PROT_NONE, and then
- * accessible again. The other blocks stay folded throughout. After the second
- * call all four blocks are folded.
+ * mprotect() makes one of the four blocks PROT_NONE, and then accessible again.
+ * The other blocks stay folded throughout. After the second call all four
+ * blocks are folded.
  */
 TEST_F(hugetlb_block, mprotect_one)
 {
@@ -176,8 +176,8 @@ TEST_F(hugetlb_block, mprotect_one)
 }
 
 /*
- * [contpte 211] One of the four blocks is unmapped. The other blocks stay
- * folded and keep their content.
+ * One of the four blocks is unmapped. The other blocks stay folded and keep
+ * their content.
  */
 TEST_F(hugetlb_block, munmap_one)
 {
@@ -191,9 +191,8 @@ TEST_F(hugetlb_block, munmap_one)
 }
 
 /*
- * [contpte 211] One of the four blocks is missing, and userfaultfd fills it.
- * The filled block contains all copied pages, and is folded like the other
- * blocks.
+ * One of the four blocks is missing, and userfaultfd fills it. The filled block
+ * contains all copied pages, and is folded like the other blocks.
  */
 TEST_F(hugetlb_block, uffd_copy)
 {
@@ -236,10 +235,9 @@ static void on_poison(int number)
 }
 
 /*
- * [contpte 211] One of the four blocks is poisoned. An access to any of its
- * pages raises SIGBUS. The other blocks stay folded and keep their content. The
- * case runs only in the virtual machine, because the bad frame cannot be used
- * afterwards.
+ * One of the four blocks is poisoned. An access to any of its pages raises
+ * SIGBUS. The other blocks stay folded and keep their content. The case runs
+ * only in the virtual machine, because the bad frame cannot be used afterwards.
  */
 TEST_F(hugetlb_block, poison_one)
 {
@@ -293,10 +291,10 @@ TEST_F(hugetlb_block, migrate_not_counted)
 }
 
 /*
- * [contpte 211] Each block migrates to the other node and back. During a move
- * the entries of the block are migration entries. After each move the block is
- * in other frames, the next block is still in its frames, and all four blocks
- * are folded.
+ * Each block migrates to the other node and back. During a move the entries of
+ * the block are migration entries. After each move the block is in other
+ * frames, the next block is still in its frames, and all four blocks are
+ * folded.
  */
 TEST_F(hugetlb_block, migrate_each)
 {

@@ -230,10 +230,9 @@ static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int 
 }
 
 /*
- * [mapped 45] A page that only this process maps is private in smaps and
- * exclusive in pagemap. Known issue 10: smaps and pagemap show the page as
- * shared if the memory of its page table previously had a page->index other
- * than 0.
+ * A page that only this process maps is private in smaps and exclusive in
+ * pagemap. Known issue 10: smaps and pagemap show the page as shared if the
+ * memory of its page table previously had a page->index other than 0.
  */
 TEST_F(hugetlb_fork, counted_as_private)
 {

@@ -213,7 +213,7 @@ static const char *migrate(struct __test_metadata *_metadata,
 }
 
 /*
- * [contpte 211] Each page migrates to the other node and back. All pages have their content
+ * Each page migrates to the other node and back. All pages have their content
  * after each move, and the frames of the other pages do not change.
  */
 TEST_F(hugetlb_sizes, migrate)
@@ -240,8 +240,8 @@ TEST_F(hugetlb_sizes, migrate)
 }
 
 /*
- * [contpte 211] A page moves to another address, and back. Nothing is left at its old address. The
- * page and the other pages keep their frames.
+ * A page moves to another address, and back. Nothing is left at its old
+ * address. The page and the other pages keep their frames.
  */
 TEST_F(hugetlb_sizes, mremap)
 {
@@ -284,8 +284,8 @@ static int write_copy(const FIXTURE_DATA(hugetlb_sizes) * self, unsigned long fr
 }
 
 /*
- * [contpte 211] A child writes to the page. Each process sees its own content of the page, and the
- * parent can still write to its page.
+ * A child writes to the page. Each process sees its own content of the page,
+ * and the parent can still write to its page.
  */
 TEST_F(hugetlb_sizes, copy_on_write)
 {
@@ -313,8 +313,8 @@ TEST_F(hugetlb_sizes, copy_on_write)
 }
 
 /*
- * [contpte 211] A page is missing, and an access to any part of it raises SIGBUS. UFFDIO_COPY fills
- * the page with a copy of another hugetlb page.
+ * A page is missing, and an access to any part of it raises SIGBUS. UFFDIO_COPY
+ * fills the page with a copy of another hugetlb page.
  */
 TEST_F(hugetlb_sizes, uffd_copy)
 {
@@ -397,7 +397,7 @@ static void stays_protected(struct __test_metadata *_metadata,
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 211] The page is protected against writes. */
+/* The page is protected against writes. */
 TEST_F(hugetlb_sizes, uffd_wp)
 {
 	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
@@ -408,8 +408,8 @@ TEST_F(hugetlb_sizes, uffd_wp)
 }
 
 /*
- * [contpte 211] The page is missing when it is protected against writes. A read brings a page of
- * zeros, and any write raises SIGBUS.
+ * The page is missing when it is protected against writes. A read brings a page
+ * of zeros, and any write raises SIGBUS.
  */
 TEST_F(hugetlb_sizes, uffd_wp_missing)
 {
@@ -438,7 +438,7 @@ TEST_F(hugetlb_sizes, uffd_wp_missing)
 	DID(zeros, "places protected");
 }
 
-/* [contpte 211] The page is protected against all accesses. */
+/* The page is protected against all accesses. */
 TEST_F(hugetlb_sizes, uffd_rwp)
 {
 	struct uffdio_register where = {
@@ -463,9 +463,9 @@ static void on_poison(int number)
 }
 
 /*
- * [contpte 211] One small page in the middle of the page is poisoned. Then an access to any part of
- * the page raises SIGBUS. HardwareCorrupted counts one small page. This case is the last one,
- * because the machine cannot use the page afterwards.
+ * One small page in the middle of the page is poisoned. Then an access to any
+ * part of the page raises SIGBUS. HardwareCorrupted counts one small page. This
+ * case is the last one, because the machine cannot use the page afterwards.
  */
 TEST_F(hugetlb_sizes, poison)
 {

@@ -153,9 +153,9 @@ static struct seen look(unsigned long long first, struct range range)
 }
 
 /*
- * [linear map 36] No page of the kernel's data and bss can be accessed through
- * the linear map. The number of pages that cannot be accessed is equal to the
- * number of pages of data and bss.
+ * No page of the kernel's data and bss can be accessed through the linear map.
+ * The number of pages that cannot be accessed is equal to the number of pages
+ * of data and bss.
  */
 TEST_F(linear_map_alias, data_out_of_reach)
 {
@@ -167,9 +167,9 @@ TEST_F(linear_map_alias, data_out_of_reach)
 }
 
 /*
- * [linear map 36] The pages before and after the data can be accessed: the
- * kernel has given them to the page allocator, or uses them as page tables. So
- * the range that cannot be accessed is not too large.
+ * The pages before and after the data can be accessed: the kernel has given
+ * them to the page allocator, or uses them as page tables. So the range that
+ * cannot be accessed is not too large.
  */
 TEST_F(linear_map_alias, neighbours_within_reach)
 {

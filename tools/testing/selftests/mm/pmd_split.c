@@ -79,9 +79,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * s
 }
 
 /*
- * [contpte 204] mprotect() makes the first page of a huge page PROT_NONE. This
- * page cannot be accessed. The other pages keep their content, and all blocks
- * except for the first block are folded.
+ * mprotect() makes the first page of a huge page PROT_NONE. This page cannot be
+ * accessed. The other pages keep their content, and all blocks except for the
+ * first block are folded.
  */
 TEST_F(pmd_split, mprotect_first_page)
 {
@@ -92,9 +92,9 @@ TEST_F(pmd_split, mprotect_first_page)
 }
 
 /*
- * [contpte 204] mprotect() makes the last page of a huge page PROT_NONE. This
- * page cannot be accessed. The other pages keep their content, and all blocks
- * except for the last block are folded.
+ * mprotect() makes the last page of a huge page PROT_NONE. This page cannot be
+ * accessed. The other pages keep their content, and all blocks except for the
+ * last block are folded.
  */
 TEST_F(pmd_split, mprotect_last_page)
 {
@@ -107,9 +107,9 @@ TEST_F(pmd_split, mprotect_last_page)
 }
 
 /*
- * [contpte 204] MADV_DONTNEED drops one page in the middle of a huge page, and
- * this page is zero afterwards. The other pages stay writable: a write to each
- * of them costs no fault.
+ * MADV_DONTNEED drops one page in the middle of a huge page, and this page is
+ * zero afterwards. The other pages stay writable: a write to each of them costs
+ * no fault.
  */
 TEST_F(pmd_split, madvise_dontneed_page)
 {
@@ -129,9 +129,9 @@ TEST_F(pmd_split, madvise_dontneed_page)
 }
 
 /*
- * [contpte 204] After fork() the parent writes to one page of a huge page. The
- * other pages stay shared with the child, in folded blocks. The parent then
- * writes to all pages, and the child still has the old content.
+ * After fork() the parent writes to one page of a huge page. The other pages
+ * stay shared with the child, in folded blocks. The parent then writes to all
+ * pages, and the child still has the old content.
  */
 TEST_F(pmd_split, write_after_fork)
 {
@@ -192,9 +192,9 @@ static bool split(const struct memory *m)
 }
 
 /*
- * [contpte 204] If the huge page is young, each entry is young after a split.
- * If the huge page is old, each entry is old. The field "Referenced" of smaps
- * counts the young entries.
+ * If the huge page is young, each entry is young after a split. If the huge
+ * page is old, each entry is old. The field "Referenced" of smaps counts the
+ * young entries.
  */
 TEST_F(pmd_split, keeps_young)
 {
@@ -224,9 +224,9 @@ TEST_F(pmd_split, keeps_young)
 }
 
 /*
- * [contpte 204] MADV_FREE makes the huge page clean, and after a split each
- * entry is clean. If the process writes to the huge page before the split, each
- * entry is dirty, and no page is lazyfree.
+ * MADV_FREE makes the huge page clean, and after a split each entry is clean.
+ * If the process writes to the huge page before the split, each entry is dirty,
+ * and no page is lazyfree.
  */
 TEST_F(pmd_split, keeps_dirty)
 {
@@ -247,9 +247,8 @@ TEST_F(pmd_split, keeps_dirty)
 }
 
 /*
- * [contpte 204] If the huge page has the write protection of userfaultfd, each
- * entry has this protection after a split. If the huge page does not have it,
- * no entry has it.
+ * If the huge page has the write protection of userfaultfd, each entry has this
+ * protection after a split. If the huge page does not have it, no entry has it.
  */
 TEST_F(pmd_split, keeps_uffd)
 {
@@ -273,12 +272,12 @@ TEST_F(pmd_split, keeps_uffd)
 }
 
 /*
- * [contpte 204] MADV_FREE makes the huge page clean, and the soft-dirty bits
- * are cleared. If the process then writes to the huge page, each entry is
- * soft-dirty after a split. If the process does not write, no entry is
- * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
- * page may set the soft-dirty bit, since pte_mkdirty() sets this bit. A comment
- * in __split_huge_pmd_locked() says that this may happen.
+ * MADV_FREE makes the huge page clean, and the soft-dirty bits are cleared. If
+ * the process then writes to the huge page, each entry is soft-dirty after a
+ * split. If the process does not write, no entry is soft-dirty. The huge page
+ * must be clean: on x86_64 the split of a dirty huge page may set the
+ * soft-dirty bit, since pte_mkdirty() sets this bit. A comment in
+ * __split_huge_pmd_locked() says that this may happen.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -302,12 +301,11 @@ TEST_F(pmd_split, keeps_soft_dirty)
 }
 
 /*
- * [contpte 205] If only one process maps the huge page, each page is exclusive
- * after a split. If a child maps the huge page too, no page is exclusive. To
- * check this, the test makes the mapping read-only and then writable again. An
- * exclusive page then gets a writable entry at once, and a write to this page
- * costs no fault. With a child each write costs a fault, and the child keeps
- * the old content.
+ * If only one process maps the huge page, each page is exclusive after a split.
+ * If a child maps the huge page too, no page is exclusive. To check this, the
+ * test makes the mapping read-only and then writable again. An exclusive page
+ * then gets a writable entry at once, and a write to this page costs no fault.
+ * With a child each write costs a fault, and the child keeps the old content.
  */
 TEST_F(pmd_split, keeps_exclusive)
 {
@@ -343,9 +341,9 @@ TEST_F(pmd_split, keeps_exclusive)
 }
 
 /*
- * [contpte 206] A write to debugfs splits the folio of the huge page. During
- * the split the entries of the folio are migration entries. Afterwards all
- * entries are dirty and writable, and the content of each page is unchanged.
+ * A write to debugfs splits the folio of the huge page. During the split the
+ * entries of the folio are migration entries. Afterwards all entries are dirty
+ * and writable, and the content of each page is unchanged.
  */
 TEST_F(pmd_split, split_folio)
 {
@@ -365,9 +363,9 @@ TEST_F(pmd_split, split_folio)
 }
 
 /*
- * [contpte 208] mprotect() of one page splits the huge page, and MADV_COLLAPSE
- * makes it a huge page again. The test does this 20 times, at different pages.
- * After each round the content is right.
+ * mprotect() of one page splits the huge page, and MADV_COLLAPSE makes it a
+ * huge page again. The test does this 20 times, at different pages. After each
+ * round the content is right.
  */
 TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 {
@@ -394,10 +392,10 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 }
 
 /*
- * [contpte 253] A huge page becomes PROT_NONE, and munmap() of one page splits
- * it. After the split the entries are present but not valid, and no page can be
- * accessed. After mprotect() has made the memory accessible again, each page
- * except the unmapped page still has its content.
+ * A huge page becomes PROT_NONE, and munmap() of one page splits it. After the
+ * split the entries are present but not valid, and no page can be accessed.
+ * After mprotect() has made the memory accessible again, each page except the
+ * unmapped page still has its content.
  */
 TEST_F(pmd_split, split_without_permission)
 {
@@ -420,9 +418,8 @@ TEST_F(pmd_split, split_without_permission)
 }
 
 /*
- * [contpte 208] A huge page is unmapped page by page from both ends. After each
- * step, the first and the last page that are still mapped have the right
- * content.
+ * A huge page is unmapped page by page from both ends. After each step, the
+ * first and the last page that are still mapped have the right content.
  */
 TEST_F(pmd_split, munmap_page_by_page)
 {
@@ -481,11 +478,10 @@ FIXTURE_TEARDOWN(fresh_folio)
 }
 
 /*
- * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
- * a new folio is faulted in. The new folio is zero everywhere, and one fault
- * maps all of it. The test repeats this with each page of the folio as the page
- * that is touched first. If a folio has more than 32 pages, the test uses only
- * 32 of them.
+ * A folio full of nonzero bytes is dropped, and a new folio is faulted in. The
+ * new folio is zero everywhere, and one fault maps all of it. The test repeats
+ * this with each page of the folio as the page that is touched first. If a
+ * folio has more than 32 pages, the test uses only 32 of them.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {

@@ -100,7 +100,6 @@ order, and print the shortest sequence of calls that fails.
 )
 """The beginning of the cover letter of each series."""
 
-_CITED = re.compile(r"\s+\[(?:[a-z]+ )?\d+(?:[-, ]+(?:[a-z]+ )?\d+)*\]")
 _OTHER_KERNEL = re.compile(r"(?:[Oo]lder|[Nn]ewer) kernels?|[Kk]nown issue|[Ss]ome kernels|probe\.mk|compat\.h")
 
 
@@ -150,7 +149,7 @@ _BUILD = (
 
 
 def _plain(comment: str) -> str:
-    """A comment without references to the catalogue of properties, other kernels and known issues."""
+    """A comment without references to other kernels and known issues."""
     indent = "\t" * (len(comment.split("\n")[-1]) - len(comment.split("\n")[-1].lstrip("\t")))
     inside = re.sub(r"\A/\*[\s*]*|\s*\*/\Z", "", comment)
     kept = [text for part in re.split(r"\n\s*\*\n", inside) if (text := _paragraph(part, indent))]
@@ -164,23 +163,20 @@ def _plain(comment: str) -> str:
 
 def _paragraph(part: str, indent: str) -> str:
     lines = [re.sub(r"^\s*\*( |(?=\t)|$)", "", line) for line in part.split("\n")]
-    text = _CITED.sub("", " ".join(lines))
-    if text == " ".join(lines) and not _OTHER_KERNEL.search(text):
+    text = " ".join(lines)
+    if not _OTHER_KERNEL.search(text) or any(line[:1].isspace() for line in lines):
         return f"\n{indent} * ".join(lines)
-    if any(line[:1].isspace() for line in lines):
-        return f"\n{indent} * ".join(_CITED.sub("", line) for line in lines)
     sentences = re.split(r"(?<=\.)\s+", " ".join(text.split()))
     rest = " ".join(sentence for sentence in sentences if not _OTHER_KERNEL.search(sentence))
     return f"\n{indent} * ".join(textwrap.wrap(rest, 77 - 8 * len(indent), break_on_hyphens=False))
 
 
 def _simple(text: str) -> str:
-    """A source whose comments have no references to the catalogue of properties, other kernels and known issues."""
+    """A source whose comments have no references to other kernels and known issues."""
 
     def change(match: re.Match[str]) -> str:
         flat = re.sub(r"\n\s*\*", " ", match[0])
-        strange = _CITED.search(flat) or _OTHER_KERNEL.search(" ".join(flat.split()))
-        return _plain(match[0]) if strange else match[0]
+        return _plain(match[0]) if _OTHER_KERNEL.search(" ".join(flat.split())) else match[0]
 
     return re.sub(r"/\*.*?\*/", change, text, flags=re.DOTALL)
 

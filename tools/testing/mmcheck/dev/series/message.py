@@ -18,11 +18,11 @@ def compose(subject: str, heads: Mapping[str, str]) -> str:
 
 
 def head(text: str) -> list[list[str]]:
-    """The paragraphs of the head comment of a source, without references to catalogues. Each is a list of lines."""
+    """The paragraphs of the head comment of a source. Each is a list of lines."""
     comment = re.search(r"^/\*\n(.*?)^ \*/", text, re.DOTALL | re.MULTILINE)
     lines = [re.sub(r"^ \* ?", "", line.expandtabs()) for line in comment[1].splitlines()] if comment else []
-    plain = re.sub(r"\s*\[[a-z ]+ \d[\d, -]*\]", "", "\n".join(lines))
-    return [paragraph.split("\n") for paragraph in re.split(r"\n{2,}", plain.strip("\n")) if paragraph]
+    text = "\n".join(lines).strip("\n")
+    return [paragraph.split("\n") for paragraph in re.split(r"\n{2,}", text) if paragraph]
 
 
 def clause(text: str) -> str:
