@@ -404,6 +404,8 @@ static void pmd_set_huge_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, pmd_clear_huge(pmdp));
 	KUNIT_EXPECT_TRUE(test, pmd_none(READ_ONCE(*pmdp)));
 	KUNIT_EXPECT_EQ(test, 0, pmd_clear_huge(pmdp));
+	/* The caller of pmd_clear_huge() must invalidate the block. */
+	flush_tlb_kernel_range(addr, addr + PMD_SIZE);
 	KUNIT_EXPECT_EQ(test, 1, pmd_set_huge(pmdp, phys + PMD_SIZE, PAGE_KERNEL));
 	area.range[0].phys = phys + PMD_SIZE;
 	vmap_block_check(&area, "other memory");
