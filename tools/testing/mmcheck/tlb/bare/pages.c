@@ -91,6 +91,29 @@ CASE(table_reuse, tlbi_of_the_page_after_a_table)
 	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
 }
 
+/* A table moves to other addresses, as with mremap(). The contiguous block in it stays the same. */
+CASE(silent, table_with_a_contiguous_block_moves)
+{
+	map_block(RW);
+	set(&level2[0], 0);
+	set(&level2[1], (u64)level3 | TABLE);
+	dsb(ishst);
+	for (int i = 0; i < JOINED; i++)
+		tlbi(vae1is, at(VA + i * PAGE) | of(ASID));
+	dsb(ish);
+}
+
+CASE(stale_rights, table_with_a_contiguous_block_moves_without_the_last_page)
+{
+	map_block(RW);
+	set(&level2[0], 0);
+	set(&level2[1], (u64)level3 | TABLE);
+	dsb(ishst);
+	for (int i = 0; i < JOINED - 1; i++)
+		tlbi(vae1is, at(VA + i * PAGE) | of(ASID));
+	dsb(ish);
+}
+
 /* A page of one address space is cleared for use in another address space. */
 CASE(frame_reuse, page_cleared_while_cached)
 {

@@ -183,6 +183,19 @@ void stale_each_frame(uint64_t pa, void (*fn)(struct stale *one, void *data), vo
 	}
 }
 
+/*
+ * Whether a walk of the tables still finds an entry of the block of @one. The
+ * table of the block may have moved to other addresses.
+ */
+static bool reached(const struct stale *one, const struct root *root, unsigned int slot)
+{
+	uint64_t va = one->va + ((uint64_t)slot - one->slot) * one->size, desc;
+	int level;
+
+	return guest_walk(one->root_pa, &root->form, va, &desc, &level) && level == one->level &&
+	       output(&root->form, desc, level) - slot * one->size == one->pa - one->slot * one->size;
+}
+
 /* Whether another entry of a contiguous block still has the same translation of the block, so a TLB may load it again. */
 static bool reborn(const struct stale *one)
 {
@@ -200,7 +213,7 @@ static bool reborn(const struct stale *one)
 		if (is_leaf(desc, one->level) && desc & DESC_CONT && !(rights(one->desc) & ~rights(desc)) &&
 		    kind(desc, &root->form) == kind(one->desc, &root->form) &&
 		    output(&root->form, desc, one->level) - i * one->size ==
-			    one->pa - one->slot * one->size)
+			    one->pa - one->slot * one->size && reached(one, root, i))
 			return true;
 	}
 	return false;
