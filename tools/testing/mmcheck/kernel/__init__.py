@@ -4,6 +4,7 @@
 archive       kernel source packages, through apt
 seal          notices a change of an unpacked source in the cache
 source        an unpacked kernel, from the archive or from the user
+packaged      kernels and programs that Debian has built for arm64
 tarball       kernels from a tarball, its URL, or a remote git repository
 checkout      commits of the user's git tree, in a private folder
 patch         PATCH=: a patch for the kernel, applied to the private copy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel source packages of the distribution, through apt.
+"""Packages of the distribution, above all kernel sources, through apt.
 
 apt keeps its lists and downloads in our cache, so it does not need root. It checks signatures.
 The machine's own apt configuration says which archive to ask. If the configured suites lack the kernel, the archive's
@@ -20,6 +20,9 @@ from ..core.errors import UserError
 NAME = re.compile(r"linux-source-(\d+\.\d+)(\.\d+)?$")
 """Debian has package names like linux-source-6.12. Ubuntu's name for 6.8 is linux-source-6.8.0."""
 
+IMAGE = re.compile(r"linux-image-(\d+\.\d+)\.\d+[\w.+~-]*-cloud-arm64$")
+"""Names of Debian's packages with a kernel for arm64 machines in a cloud, such as QEMU's."""
+
 EXTRA_SUITES = ("trixie-backports", "stable-backports", "trixie", "testing", "unstable")
 APT_SECONDS = 900
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -27,7 +30,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 @dataclass(frozen=True)
 class Package:
-    """One version of one source package: `linux-source-6.12`, `6.12.117-1~deb12u1`."""
+    """One version of one package with a kernel: `linux-source-6.12`, `6.12.117-1~deb12u1`."""
 
     name: str
     version: str
@@ -40,7 +43,7 @@ class Package:
     @property
     def series(self) -> str:
         """The first two numbers of the kernel's version: `6.12`."""
-        match = NAME.match(self.name)
+        match = NAME.match(self.name) or IMAGE.match(self.name)
         return match[1] if match else ""
 
 
@@ -54,14 +57,14 @@ class Archive:
         self._sources = folder / "extra.sources"
         self._sources.unlink(missing_ok=True)
 
-    def find(self, wanted: str) -> Package:
-        """The newest package of kernel `wanted`: "6.12", "6.12.117" or "latest".
+    def find(self, wanted: str, names: re.Pattern[str] = NAME) -> Package:
+        """The newest package of kernel `wanted`: "6.12", "6.12.117" or "latest". `names` are names of such packages.
 
         Raises UserError if the archive has no such kernel; the message lists the kernels that it has.
         """
         progress.say(f"asking the package archive for linux {wanted}")
         self._update()
-        found = None if wanted == "latest" else self._match(wanted)
+        found = None if wanted == "latest" else self._match(wanted, names)
         for suite in EXTRA_SUITES:
             if found:
                 break
@@ -69,9 +72,9 @@ class Archive:
                 break
             self._update()
             # "latest" searches no suite after the backports: testing and unstable change from day to day.
-            found = self._match(wanted)
+            found = self._match(wanted, names)
         if found is None:
-            known = sorted({p.series for p in self._packages()}, key=lambda series: [*map(int, series.split("."))])
+            known = sorted({p.series for p in self._packages(names)}, key=lambda series: [*map(int, series.split("."))])
             if not known:
                 raise UserError("the package archive cannot be reached; check the network, or use KDIR=/path/to/linux")
             raise UserError(f"KERNEL={wanted}: the archive has {', '.join(known)}; choose one, or KERNEL=latest")
@@ -135,17 +138,23 @@ class Archive:
         match = re.search(r"^Codename: (\w+)$", text, re.MULTILINE)
         return match[1] if match else "stable"
 
-    def _match(self, wanted: str) -> Package | None:
+    def _match(self, wanted: str, names: re.Pattern[str]) -> Package | None:
         candidates = {
             package.version: package
-            for package in self._packages()
+            for package in self._packages(names)
             if wanted in ("latest", package.series, package.kernel, package.version)
         }
         return candidates.get(newest(candidates))
 
-    def _packages(self) -> list[Package]:
-        listed = self._apt("apt-cache", "pkgnames", "linux-source-").stdout.split()
-        names = [name for name in listed if NAME.match(name)]
+    def depends(self, name: str) -> list[str]:
+        """The packages that the newest version of the package `name` needs. Of alternatives, only the first counts."""
+        shown = self._apt("apt-cache", "show", "--no-all-versions", name).stdout
+        fields = re.findall(r"^(?:Pre-)?Depends: (.*)$", shown, re.MULTILINE)
+        return [re.split(r"[\s|(:]", one.strip())[0] for field in fields for one in field.split(",")]
+
+    def _packages(self, pattern: re.Pattern[str]) -> list[Package]:
+        listed = self._apt("apt-cache", "pkgnames", pattern.pattern.partition("(")[0]).stdout.split()
+        names = [name for name in listed if pattern.match(name)]
         if not names:
             return []
         rows = self._apt("apt-cache", "madison", *names).stdout.splitlines()

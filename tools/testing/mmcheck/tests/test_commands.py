@@ -104,6 +104,8 @@ NOT_RUN = {
     "./mmcheck tlb --tests 'folio_fork hugetlb_block'": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb -- ./program -n 3": "needs QEMU 10; see test_tlb.py",
     "make tlb TESTS=folio_fork": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb --stress 'vm mremap'": "needs QEMU 10 and packages",
+    "./mmcheck tlb --kernel 7.3 --cpus 2 --stress 'vm mremap userfaultfd'": "needs QEMU 10 and packages",
     "./mmcheck tlb --image /boot/vmlinuz --initrd initrd.img": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb-mutants --image Image": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb-mutants --only 'bug_*'": "needs QEMU 10; see test_tlb.py",

@@ -170,7 +170,7 @@ def fake_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suites: dict[s
         return True
 
     monkeypatch.setattr(asked, "_add_suite", add)
-    monkeypatch.setattr(asked, "_packages", lambda: [p for suite in added for p in suites.get(suite, [])])
+    monkeypatch.setattr(asked, "_packages", lambda _: [p for suite in added for p in suites.get(suite, [])])
     return asked
 
 

@@ -7,6 +7,7 @@ symbols   finds the names of kernel addresses, and the kernel functions that the
 reports   reads the reports of the plugin: text, JSON, suppressions
 boots     boots a kernel or a program with the plugin
 programs  runs the selftests with the plugin
+stress    runs stressors of stress-ng, on a kernel that Debian has built
 cost      measures the cost of the plugin
 main      runs the command
 binary    puts mistakes into a kernel that is already built: other instructions

@@ -5,14 +5,15 @@ The command boots a kernel in QEMU 10 with a plugin. The plugin models a TLB tha
 translation that a CPU may cache, until an invalidation really removes it. Without IMAGE= the command builds a kernel
 with the KUnit suites, and ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites.
 With COMMAND= it runs a static program of this machine, or a line for the shell. IMAGE= boots any arm64 kernel. If its
-System.map is next to the image, the report has names of functions. COMPARE=1 boots the same kernel also without the
-plugin, at the same time, and prints the cost of the plugin. The record of the run has the report.
-Documentation/mmcheck/tlb.rst explains the rules.
+System.map is next to the image, the report has names of functions. STRESS= runs stressors of stress-ng, on the kernel
+that Debian has built from KERNEL=, or on IMAGE=. COMPARE=1 boots the same kernel also without the plugin, at the same
+time, and prints the cost of the plugin. The record of the run has the report. Documentation/mmcheck/tlb.rst explains
+the rules.
 """
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,13 @@ from ..run import closing, kselftest, record, selftests
 from ..run.launch import Launch
 from ..run.prepare import prepare
 from ..run.request import parse
-from . import build, cost, programs, qemu, reports, symbols
+from . import build, cost, programs, qemu, reports, stress, symbols
 from .boots import Machine
 
 KIND = "tlb"
 """The value of `kind` in the records of this command. In the folder O=, the folder of the last boot has this name."""
 
-CHOICE = ("ONLY", "TESTS", "COMMAND", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
+CHOICE = ("ONLY", "TESTS", "COMMAND", "STRESS", "SECONDS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
 """The variables that choose which kernel to boot and which tests to run in this boot."""
 
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
@@ -92,6 +93,8 @@ def judge_variables(environ: Mapping[str, str]) -> None:
             raise UserError(f"{name}={path}: no such file")
     if one_glob(environ) and environ.get("IMAGE"):
         raise UserError("ONLY= works only for a kernel that mmcheck builds; with IMAGE= use APPEND=")
+    if environ.get("STRESS"):
+        stress.judge(environ)
     if environ.get("TESTS"):
         selftests.chosen(selftests.programs(), environ["TESTS"])
     for chosen in filter(environ.get, ("TESTS", "COMMAND")):
@@ -137,9 +140,9 @@ def run(environ: Mapping[str, str]) -> int:
     environ = {**environ, "ARCH": "arm64"}
     settings = from_environment(environ)
     given = environ.get("IMAGE")
-    if not given:
+    if not given and not environ.get("STRESS"):
         source.judge(settings)
-    what = environ.get("TESTS") or environ.get("COMMAND") or environ.get("ONLY") or ""
+    what = next((environ[name] for name in ("TESTS", "COMMAND", "STRESS", "ONLY") if environ.get(name)), "")
     about = record.facts(KIND, "arm64", what, label=Path(given).name if given else "linux", arch="arm64", pages="")
     about.source, about.emulator = f"file {given}" if given else "", "QEMU 10"
     about.command = closing.make(KIND, environ, *CHOICE)
@@ -153,10 +156,14 @@ def run(environ: Mapping[str, str]) -> int:
 def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
     """Run the command without TESTS= and COMMAND=. Returns the exit status."""
     settings = from_environment(environ)
-    given = environ.get("IMAGE")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])
     emulator, out = qemu.provide(settings.cache), settings.out / KIND
     machine = Machine(emulator, build.plugin(out), out, int(environ.get("CPUS") or "1"))
+    if environ.get("STRESS"):
+        plain = replace(machine, plugin=None, out=out / "stress", cpus=1)
+        environ = stress.prepared(environ, plain, settings.cache, settings.kernel)
+        recorder.record.label = Path(environ["IMAGE"]).parent.name
+    given = environ.get("IMAGE")
     append = f"console=ttyAMA0 panic=-1 nokaslr {environ.get('APPEND', '')}" if given else KUNIT
     if only := one_glob(environ):
         append += f" kunit.filter_glob={only}"
@@ -177,9 +184,18 @@ def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
     recorder.keep([console])
     judged(console, ours=not given)
     result: dict[str, Any] = {"seconds": seconds, "counts": counts, "reports": [one.json() for one in found]}
-    recorder.put(result | {"costs": {name: asdict(one) for name, one in costs.items()}} if costs else result)
+    if costs:
+        result["costs"] = {name: asdict(one) for name, one in costs.items()}
+    failed = False
+    if environ.get("STRESS"):
+        cases, result["operations"] = stress.outcome(console)
+        recorder.record.cases = cases
+        failed = any(case.state == "failed" for case in cases) or not cases
+        without = stress.outcome(out / "without/console")[1] if costs else {}
+        print(stress.text(cases, result["operations"], without))
+    recorder.put(result)
     print(text(found, counts))
     if costs:
         print(cost.text(costs))
     progress.say(f"{seconds} s; the console is {console}, the report is {recorder.folder / record.FILE}")
-    return FAILED if any(not one.why for one in found) else PASSED
+    return FAILED if failed or any(not one.why for one in found) else PASSED

@@ -419,3 +419,32 @@ CASE(stale_rights, another_task_maps_and_nothing_flushes)
 	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
 	become(TASK_A);
 }
+
+/* As in reclaim: the task that cleared the entry executes the DSB late, and clears the access flag of the new entry. */
+CASE(silent, new_entry_of_another_task_gets_old)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	become(TASK_B);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	become(TASK_A);
+	set(&level3[0], (RAM + BLOCK) | (RW & ~YOUNG) | LEAF);
+	dsb(ish);
+}
+
+CASE(missing_dsb, new_entry_of_another_task_gets_writable)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	become(TASK_B);
+	set(&level3[0], (RAM + BLOCK) | RW | RO | LEAF);
+	become(TASK_A);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	dsb(ish);
+}

@@ -22,6 +22,18 @@ CASE(tlbi_level, level_hint_of_a_block_for_a_page)
 	flush(0);
 }
 
+/* As in reclaim: the TLBI for the page is not complete yet. The second TLBI is for a block that was there before. */
+CASE(silent, level_hint_of_a_block_after_the_tlbi_of_a_page)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	tlbi(vale1, at(VA) | of(ASID) | ttl(2));
+	dsb(nsh);
+	dsb(ish);
+}
+
 CASE(tlbi_level, level_hint_of_a_page_for_a_block)
 {
 	set(&level2[1], RAM | RW | VALID);

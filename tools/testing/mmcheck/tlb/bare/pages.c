@@ -33,6 +33,40 @@ CASE(silent, one_is_dirty_and_one_is_old)
 		set(&level3[i], (RAM + i * PAGE) | (RW & ~(i == 3 ? YOUNG : 0)) | DBM | (i == 7 ? RO : 0) | CONT | LEAF);
 }
 
+/* A TLB may load the block again from the other entries. */
+CASE(break_before_make_size, other_entries_keep_the_block)
+{
+	map_block(RW);
+	set(&level3[0], 0);
+	flush(0);
+	map(0, RW);
+	clear_block();
+	dsb(ishst);
+	tlbi(rvale1is, range(VA, JOINED_RANGE, 3) | of(ASID));
+	dsb(ish);
+}
+
+/* A table with a contiguous block moves to another address, as in mremap(). */
+CASE(silent, table_with_a_block_moves)
+{
+	map_block(RW);
+	set(&level2[0], 0);
+	set(&level2[1], (u64)level3 | TABLE);
+	dsb(ishst);
+	tlbi(rvae1is, range(VA, BLOCK_RANGE, 0) | of(ASID));
+	dsb(ish);
+}
+
+CASE(stale_rights, table_with_a_block_moves_and_the_range_is_short)
+{
+	map_block(RW);
+	set(&level2[0], 0);
+	set(&level2[1], (u64)level3 | TABLE);
+	dsb(ishst);
+	tlbi(rvae1is, range(VA, SHORTER_RANGE, 0) | of(ASID));
+	dsb(ish);
+}
+
 /* Tables and walk caches */
 CASE(silent, table_cleared_after_tlbi)
 {
@@ -89,29 +123,6 @@ CASE(table_reuse, tlbi_of_the_page_after_a_table)
 	tlbi(vae1is, at(VA + BLOCK) | of(ASID));
 	dsb(ish);
 	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
-}
-
-/* A table moves to other addresses, as with mremap(). The contiguous block in it stays the same. */
-CASE(silent, table_with_a_contiguous_block_moves)
-{
-	map_block(RW);
-	set(&level2[0], 0);
-	set(&level2[1], (u64)level3 | TABLE);
-	dsb(ishst);
-	for (int i = 0; i < JOINED; i++)
-		tlbi(vae1is, at(VA + i * PAGE) | of(ASID));
-	dsb(ish);
-}
-
-CASE(stale_rights, table_with_a_contiguous_block_moves_without_the_last_page)
-{
-	map_block(RW);
-	set(&level2[0], 0);
-	set(&level2[1], (u64)level3 | TABLE);
-	dsb(ishst);
-	for (int i = 0; i < JOINED - 1; i++)
-		tlbi(vae1is, at(VA + i * PAGE) | of(ASID));
-	dsb(ish);
 }
 
 /* A page of one address space is cleared for use in another address space. */

@@ -30,6 +30,7 @@ struct event {
 	int level;
 	const char *what;
 	bool everywhere;
+	bool kept;	/* the entry was valid, and gets no other translation and no more rights */
 };
 
 static uint64_t size_of(const struct root *root, int level)
@@ -155,8 +156,8 @@ static void live_over(struct stale *one, void *data)
 		return;
 	}
 	if (one->pa != pa) {
-		if (still_busy(one, event))
-			return;
+		if (still_busy(one, event) || event->kept)
+			return;		/* if it was kept, it was judged when it was made */
 		if (!same_content(one->desc, event->desc, event->root, event->level))
 			clash(event, RULE_BBM, one, "a new entry for another address over an old translation");
 	} else if (!same_kind(one->desc, event->desc, event->root)) {
@@ -235,7 +236,7 @@ void rule_changed(struct cpu *cpu, struct root *root, struct table *table, int s
 		  uint64_t new, uint64_t pc)
 {
 	int level = table->level;
-	struct event event = { cpu, root, va, new, pc, 0, level, NULL, false };
+	struct event event = { cpu, root, va, new, pc, 0, level, NULL, false, false };
 	uint64_t old_pa = output(&root->form, old, level), new_pa = output(&root->form, new, level);
 	bool old_leaf = is_leaf(old, level), old_table = is_table(old, level);
 	bool new_leaf = is_leaf(new, level), new_table = is_table(new, level);
@@ -277,6 +278,7 @@ void rule_changed(struct cpu *cpu, struct root *root, struct table *table, int s
 				stale_each(root->asid[i], va, event.size, take, &event);
 		return;
 	}
+	event.kept = old_leaf && new_leaf && !(rights(new) & ~rights(old));
 	live(&event);
 	if (new_table)
 		live_below(&event, new_pa, level + 1);

@@ -183,17 +183,19 @@ void stale_each_frame(uint64_t pa, void (*fn)(struct stale *one, void *data), vo
 	}
 }
 
-/*
- * Whether a walk of the tables still finds an entry of the block of @one. The
- * table of the block may have moved to other addresses.
- */
-static bool reached(const struct stale *one, const struct root *root, unsigned int slot)
+/* Whether an address still leads to this table. mremap() moves whole tables to other addresses. */
+static bool leads_to(const struct root *root, uint64_t va, const struct table *table)
 {
-	uint64_t va = one->va + ((uint64_t)slot - one->slot) * one->size, desc;
-	int level;
+	const struct table *at = root->table;
 
-	return guest_walk(one->root_pa, &root->form, va, &desc, &level) && level == one->level &&
-	       output(&root->form, desc, level) - slot * one->size == one->pa - one->slot * one->size;
+	while (at && at != table && at->level < table->level) {
+		uint64_t desc = at->desc[va >> level_shift(&root->form, at->level) & (at->count - 1)];
+
+		if (!is_table(desc, at->level))
+			return false;
+		at = table_at(output(&root->form, desc, at->level));
+	}
+	return at == table;
 }
 
 /* Whether another entry of a contiguous block still has the same translation of the block, so a TLB may load it again. */
@@ -203,7 +205,8 @@ static bool reborn(const struct stale *one)
 	struct root *root = root_at(one->root_pa);
 	unsigned int count, first;
 
-	if (!table || !root || table->pa != one->table_pa || table->level != one->level)
+	if (!table || !root || table->pa != one->table_pa || table->level != one->level ||
+	    !leads_to(root, one->va, table))
 		return false;
 	count = contiguous(&root->form, one->level);
 	first = one->slot & ~(count - 1);
@@ -213,7 +216,7 @@ static bool reborn(const struct stale *one)
 		if (is_leaf(desc, one->level) && desc & DESC_CONT && !(rights(one->desc) & ~rights(desc)) &&
 		    kind(desc, &root->form) == kind(one->desc, &root->form) &&
 		    output(&root->form, desc, one->level) - i * one->size ==
-			    one->pa - one->slot * one->size && reached(one, root, i))
+			    one->pa - one->slot * one->size)
 			return true;
 	}
 	return false;
@@ -284,7 +287,8 @@ static void complete_one(struct stale *one, void *data)
 		if (why && !one->had_level) {
 			one->missed = *op;
 			one->missed_why = why;
-			if (!one->walk && op->level != 0xff && op->level != one->level && !op->broken) {
+			if (!one->walk && op->level != 0xff && op->level != one->level && !op->broken &&
+			    !stale_pending(one)) {	/* otherwise a TLBI for the translation came before */
 				one->had_level = true;
 				report(RULE_LEVEL, done->cpu, one, 0, op->pc,
 				       "a TLBI with a level hint that is not the level of the translation");
