@@ -109,6 +109,7 @@ NOT_RUN = {
     "./mmcheck tlb --image /boot/vmlinuz --initrd initrd.img": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb-mutants --image Image": "needs QEMU 10; see test_tlb.py",
     "./mmcheck tlb-mutants --only 'bug_*'": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb-mutants --plugin no": "needs a kernel with mistakes; see test_tlb.py",
     INSTALL: "installs packages",
     f"{INSTALL} zstd": "installs packages",
 }
