@@ -19,12 +19,10 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_freed
  */
 #include "folio_clear.h"
+#include "folio_state.h"
 
 /* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (8UL << 20)
-
-/* The separators between words of a command line. */
-#define SPACES "\n "
 
 FIXTURE(folio_clear_freed)
 {
@@ -53,22 +51,6 @@ FIXTURE_VARIANT_ADD(folio_clear_freed, huge_pages)
 {
 	.size = HUGE_PAGES,
 };
-
-/* Whether @word is on the command line of the kernel. */
-static bool booted_with(const char *word)
-{
-	char line[4096];
-	FILE *f = fopen("/proc/cmdline", "r");
-	bool found = false;
-
-	if (f && fgets(line, sizeof(line), f)) {
-		for (char *next = strtok(line, SPACES); next; next = strtok(NULL, SPACES))
-			found |= !strcmp(next, word);
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
 
 FIXTURE_SETUP(folio_clear_freed)
 {

@@ -200,6 +200,22 @@ static inline bool stay_on_cpu(void)
 	return !sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* Whether @word is on the command line of the kernel. */
+static inline bool booted_with(const char *word)
+{
+	char line[4096];
+	FILE *f = fopen("/proc/cmdline", "r");
+	bool found = false;
+
+	if (f && fgets(line, sizeof(line), f)) {
+		for (char *next = strtok(line, "\n "); next; next = strtok(NULL, "\n "))
+			found |= !strcmp(next, word);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
 /*
  * Write a header that gives the swap area @area only @pages pages, without other changes. The area
  * must not be in use. Returns the old number of pages, or 0 on failure.

@@ -61,21 +61,10 @@ FIXTURE_VARIANT_ADD(swapin_empty, empty)
 {
 };
 
-/* Whether the kernel was started without memory cgroups. */
-static bool without_cgroups(void)
-{
-	char line[4096] = "";
-	int fd = open("/proc/cmdline", O_RDONLY);
-	ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
-
-	close(fd);
-	return length > 0 && strstr(line, "cgroup_disable=memory");
-}
-
 FIXTURE_SETUP(swapin_empty)
 {
 	const int order = order_of(cont_ptes());
-	const char *why = without_cgroups() ? folio_settings(order) :
+	const char *why = booted_with("cgroup_disable=memory") ? folio_settings(order) :
 			  "the machine does not have cgroup_disable=memory";
 
 	self->memory = (struct memory){ .fd = -1 };
