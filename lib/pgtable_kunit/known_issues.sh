@@ -249,6 +249,9 @@ issue 85 '' mm/memory.c 'can_swapin_thp(' \
 	'pte = ptep_get(ptep); if (!pte_same(pte, pte_move_swp_offset(vmf->orig_pte, -idx)))'
 issue 86 '' mm/khugepaged.c 'collapse_scan_pmd(' \
 	'if (nr_occupied_ptes >= nr_ptes - max_ptes_none) { enum scan_result ret; collapse_address = address + offset * PAGE_SIZE;'
+issue 87 '' mm/memory.c 'do_swap_page(' \
+	'ret = VM_FAULT_SIGBUS; goto out_nomap; } nr_pages = 1; page_idx = 0;' \
+	'ret = VM_FAULT_SIGBUS; goto out_nomap; } /* allocated large folios for SWP_SYNCHRONOUS_IO */'
 
 if [ -z "$2" ]; then
 	echo "$found"

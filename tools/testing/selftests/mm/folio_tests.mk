@@ -63,6 +63,7 @@ TEST_GEN_PROGS += page_poison
 TEST_GEN_PROGS += pmd_change
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += process_advice
+TEST_GEN_PROGS += reclaim_stale
 TEST_GEN_PROGS += scan_protect
 TEST_GEN_PROGS += shmem_swap
 TEST_GEN_PROGS += swap_error
