@@ -205,6 +205,59 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     assert "not ok 1 folio_one" in capsys.readouterr().out
 
 
+class Patched(Dying):
+    """Boots of a machine whose first boots end before the first test."""
+
+    lists: ClassVar[list[list[str]]] = []
+    deadly = late = ""
+    ends: ClassVar[list[str]] = []
+
+    def __init__(self, _: object, console: Path, *__: object) -> None:
+        super().__init__()
+        self.console = console
+
+    def run(self, lines: Sequence[str], *words: object) -> Iterator[results.Case]:
+        if self.ends:
+            self.console.write_text(self.ends.pop())
+            return
+        yield from super().run(lines, *words)
+
+
+@pytest.mark.parametrize(
+    ("ends", "cpus", "good"),
+    [
+        (["[ 1.3] Oops: int3: 0000 [#1] SMP NOPTI\n"] * 2, 2, True),
+        (["[ 1.3] Oops: int3: 0000 [#1] SMP NOPTI\n"] * 3, 2, False),
+        (["[ 1.3] Oops: int3: 0000 [#1]\n"], 1, False),
+        (["[ 1.3] Oops: 0002 [#1] SMP NOPTI\n"], 2, False),
+    ],
+    ids=["two", "always", "one CPU", "another oops"],
+)
+def test_a_kernel_that_meets_an_old_int3_boots_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ends: list[str],
+    cpus: int,
+    good: bool,
+) -> None:
+    monkeypatch.setattr("mmcheck.run.session.Boot", Patched)
+    monkeypatch.setattr("mmcheck.run.session.machine_of", lambda _: selftests.Machine(cpus=cpus))
+    Patched.lists.clear()
+    Patched.ends[:] = ends
+    session = SelftestRun.__new__(SelftestRun)
+    session.folder, session.words, session.title, session.broken = tmp_path, (), "x", {}
+    session.kvm, session.memory, session.recorder, session.consoles = False, 0, None, []
+    launch = SimpleNamespace(hold=contextlib.nullcontext, known=list, label="7.3")
+    monkeypatch.setattr(session, "launch", launch, raising=False)
+    if good:
+        assert [case.state for case in session.run([ONE], [ONE], {})] == ["passed"]
+        assert capsys.readouterr().err.count("so it boots again") == 2
+    else:
+        with pytest.raises(UserError, match="ended before the first test"):
+            session.run([ONE], [ONE], {})
+
+
 LOG = """\
 folio_two.c: In function 'x':
 folio_two.c:12:3: error: 'y' undeclared (first use in this function)
