@@ -2,11 +2,11 @@
 /*
  * Known issue 87: a thread reads old content after another thread has written new content.
  *
- * CPU 0 calls MADV_FREE and MADV_PAGEOUT for 32 pages, again and again. A second thread on CPU 0
- * wakes up at random moments. If it stops reclaim after reclaim has removed the first page, it
- * writes to a new page. A third thread, on CPU 1, reads the first page all the time.
+ * CPU 0 calls MADV_FREE and MADV_PAGEOUT for 32 pages, again and again. A thread on CPU 1 reads the
+ * first page all the time. A third thread writes to the first page while reclaim runs. If there are
+ * three CPUs, it runs on CPU 2, and waits with mincore() until reclaim has taken the page. If there
+ * are two CPUs, it runs on CPU 0, and wakes up at random moments, so that it interrupts reclaim.
  * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
- * Needs two CPUs. As root it needs fewer rounds, because the second thread gets priority.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -26,7 +26,8 @@
 static char *area;
 static long size;
 static atomic_uint *word, written = 1;
-static atomic_bool stop;
+static atomic_bool stop, reclaim;
+static long cpus;
 static atomic_ulong reclaim_ns;
 static unsigned long old;
 
@@ -67,19 +68,35 @@ static void *reader(void *unused)
 	return NULL;
 }
 
+/* Wait for the moment to write. */
+static void wait_for_reclaim(void)
+{
+	struct timespec pause = { .tv_nsec = 1 + random() % (4 * reclaim_ns + 1) };
+	unsigned char resident = 1;
+
+	if (cpus < 3) {
+		nanosleep(&pause, NULL);
+		return;
+	}
+	while (!stop && (!reclaim || mincore(area, size, &resident) || resident & 1))
+		;
+}
+
 static void *writer(void *unused)
 {
 	struct sched_param first = { .sched_priority = 1 };
 
-	run_on(0);
-	sched_setscheduler(0, SCHED_FIFO, &first);
+	run_on(cpus < 3 ? 0 : 2);
+	if (cpus < 3)
+		sched_setscheduler(0, SCHED_FIFO, &first);
 	while (!stop) {
-		struct timespec pause = { .tv_nsec = 1 + random() % (4 * reclaim_ns + 1) };
 		unsigned long end;
 
-		nanosleep(&pause, NULL);
+		wait_for_reclaim();
 		*word = written + 1;
 		written++;
+		/* The new page is in a list of this CPU. Reclaim cannot take it before this call. */
+		madvise(area + PAGES * size, size, MADV_COLD);
 		end = now_ns() + 30000;
 		while (now_ns() < end)
 			;
@@ -93,11 +110,13 @@ int main(void)
 	pthread_t threads[2];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (cpus < 2)
 		return 4;
 	size = sysconf(_SC_PAGESIZE);
-	area = mmap(NULL, PAGES * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	madvise(area, PAGES * size, MADV_NOHUGEPAGE);
+	area = mmap(NULL, (PAGES + 1) * size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	madvise(area, (PAGES + 1) * size, MADV_NOHUGEPAGE);
 	word = (void *)area;
 	*word = 1;
 	reclaim_ns = 100000;
@@ -107,11 +126,15 @@ int main(void)
 	while (now_ns() < end && old < ENOUGH) {
 		unsigned long begin = now_ns();
 
+		/* A page that was only read after reclaim is the shared page of zeros. */
 		for (int page = 1; page < PAGES; page++)
 			area[page * size] = 1;
+		*word += 0;
 		madvise(area, PAGES * size, MADV_FREE);
+		reclaim = true;
 		if (madvise(area, PAGES * size, MADV_PAGEOUT))
 			return 4;
+		reclaim = false;
 		reclaim_ns = now_ns() - begin;
 	}
 	stop = true;
