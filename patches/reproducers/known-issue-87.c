@@ -95,7 +95,7 @@ static void *writer(void *unused)
 		wait_for_reclaim();
 		*word = written + 1;
 		written++;
-		/* The new page is in a list of this CPU. Reclaim cannot take it before this call. */
+		/* The new page is in a list of this CPU. Reclaim cannot take it before this. */
 		madvise(area + PAGES * size, size, MADV_COLD);
 		end = now_ns() + 30000;
 		while (now_ns() < end)
