@@ -38,7 +38,7 @@
 #define FOLIOS 31
 /* The writer stops reclaim for at most so many reads or seconds. */
 #define HELD 1000
-#define HELD_SECONDS 0.05
+#define HELD_SECONDS 0.5
 /* The test ends after so many writes or seconds. */
 #define WRITES 200
 #define SECONDS 20
