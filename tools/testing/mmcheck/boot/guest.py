@@ -133,7 +133,7 @@ def command(
     model = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else cpu or toolchain.ARM64_CPU]
     if arch == "arm64":
         model += ["-machine", "virt,mte=on" if tags and not accelerated else "virt"]
-    own = (
+    own = [
         f"console={console}",
         "loglevel=8",
         "printk.devkmsg=on",
@@ -145,7 +145,11 @@ def command(
         "watchdog_thresh=30",
         "numa=fake=2",
         "numa_balancing=disable",
-    )
+    ]
+    if arch == "x86_64" and cpus > 1 and not accelerated:
+        # When the clock source changes, the kernel puts int3 into its code for a moment. A CPU that QEMU emulates may
+        # execute this int3 later, and die. With this word the clock source does not change.
+        own.append("tsc=unstable")
     emulator = toolchain.ARCHITECTURES[arch].emulator
     return [
         emulator,

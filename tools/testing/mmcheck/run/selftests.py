@@ -66,6 +66,7 @@ GIGANTIC = Machine(words=("hugepagesz=1G", "hugepages=2", "nokaslr"), memory=512
 MACHINES = {
     # The newest CPU sets the access flag itself. This old CPU does not, and it supports pages of 16K.
     "contpte_old": Machine(cpu="cortex-a35"),
+    "file_store": Machine(cpus=3),
     "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
     "folio_clear_pool": LARGE,

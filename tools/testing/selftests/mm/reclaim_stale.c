@@ -39,9 +39,10 @@
 /* The writer stops reclaim for at most so many reads or seconds. */
 #define HELD 1000
 #define HELD_SECONDS 0.5
-/* The test ends after so many writes or seconds. */
-#define WRITES 200
-#define SECONDS 20
+/* The test ends after so many old reads, writes or seconds. */
+#define ENOUGH 3
+#define WRITES 1000
+#define SECONDS 10
 
 /**
  * struct race - what the threads share
@@ -52,6 +53,7 @@
  * @reclaim: whether reclaim of clean pages is running
  * @go: the watcher wakes the writer
  * @stop: ends the threads
+ * @in_time: how many writes came before reclaim ended
  * @reads: how many times the reader has read the word
  * @old: how many values the reader has read after a newer value was written
  * @wrong: how many reads gave a value that was never in the word
@@ -64,6 +66,7 @@ struct race {
 	atomic_bool reclaim;
 	sem_t go;
 	atomic_bool stop;
+	unsigned long in_time;
 	atomic_ulong reads;
 	unsigned long old;
 	unsigned long wrong;
@@ -161,6 +164,7 @@ static void *write_words(void *data)
 		unsigned long enough = r->reads + HELD;
 		double end = seconds() + HELD_SECONDS;
 
+		r->in_time += r->reclaim;
 		*r->word = r->written + 1;
 		r->written++;
 		while (r->reads < enough && seconds() < end)
@@ -249,12 +253,13 @@ TEST_F_TIMEOUT(reclaim_stale, write_is_seen, 60)
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(work); i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, work[i], r));
-	while (r->written <= WRITES && seconds() < end)
+	while (r->old < ENOUGH && r->written <= WRITES && seconds() < end)
 		reclaim(r, &self->memory);
 	r->stop = true;
 	sem_post(&r->go);
 	for (unsigned int i = 0; i < ARRAY_SIZE(work); i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	TH_LOG("%lu of %u writes came before reclaim ended", r->in_time, r->written - 1);
 	TH_LOG("after %lu writes, the other thread read an old value", r->old);
 	EXPECT_EQ(0, r->wrong);
 	DID(r->reads, "reads");
