@@ -252,6 +252,9 @@ issue 86 '' mm/khugepaged.c 'collapse_scan_pmd(' \
 issue 87 '' mm/memory.c 'do_swap_page(' \
 	'ret = VM_FAULT_SIGBUS; goto out_nomap; } nr_pages = 1; page_idx = 0;' \
 	'ret = VM_FAULT_SIGBUS; goto out_nomap; } /* allocated large folios for SWP_SYNCHRONOUS_IO */'
+issue 88 '' mm/rmap.c 'try_to_unmap_one(' \
+	'if (should_defer_flush(mm, flags)) set_tlb_ubc_flush_pending(mm, pteval, address, end_addr);' \
+	'pteval = ptep_get_and_clear(mm, address, pvmw.pte); set_tlb_ubc_flush_pending(mm, pteval, address);'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -107,7 +107,7 @@ FIXTURE_SETUP(file_store)
 	ASSERT_NE(MAP_FAILED, r->at);
 	ASSERT_EQ(0, madvise(r->at, bytes(PAGES), MADV_RANDOM));
 	sem_init(&r->go, 0, 0);
-	/* The CPU that reads a page into memory has it in a list, which reclaim on this CPU empties. */
+	/* A new page is in a list of the CPU that read it. Reclaim on this CPU empties the list. */
 	ASSERT_TRUE(run_on(0));
 	for (unsigned int page = 0; page < PAGES; page++)
 		read_byte(r->at + bytes(page));
@@ -146,16 +146,17 @@ static void run_first_on(int cpu)
 static void *store(void *data)
 {
 	struct race *r = data;
+	atomic_uint *word = (atomic_uint *)r->at;
 
 	run_first_on(1);
 	while (!r->stop) {
 		int order = r->order;
 
 		if (order == STORE_OLD) {
-			*(volatile unsigned int *)r->at = r->value;
+			*word = r->value;
 			r->begun = true;
 		} else if (order == STORE_NEW) {
-			*(volatile unsigned int *)r->at = r->value + 1;
+			*word = r->value + 1;
 			r->order = STORED;
 		} else {
 			usleep(100);
