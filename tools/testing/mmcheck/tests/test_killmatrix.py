@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kill matrix: the cases that reach a mutant, and the cases that notice it."""
 
+import fnmatch
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,6 +118,17 @@ def test_what_follows_from_the_matrix() -> None:
     MATRIX.rows["two"].spared = []
     said = "2 cases (50.0 %) notice no mutant; 2 of these cases have no reason in unproven.toml:"
     assert said in killmatrix.summary(MATRIX, [same])
+
+
+def test_few_cases_are_unproven_and_each_has_a_reason() -> None:
+    why, open_ones = killmatrix.reasons(), set()
+    for path in killmatrix.FOLDER.glob("*.json"):
+        matrix = killmatrix.Matrix.load(path)
+        found = killmatrix.findings(matrix, catalogue.load(catalogue.FOLDER), why)
+        assert len(found.unproven) <= len(matrix.cases) / 20, path.name
+        assert [case for case, reason in found.unproven.items() if not reason] == [], path.name
+        open_ones |= set(found.unproven)
+    assert [glob for glob in why if not fnmatch.filter(open_ones, glob)] == [], "reasons without a case"
 
 
 def test_the_name_of_the_file() -> None:
