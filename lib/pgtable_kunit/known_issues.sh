@@ -255,6 +255,9 @@ issue 87 '' mm/memory.c 'do_swap_page(' \
 issue 88 '' mm/rmap.c 'try_to_unmap_one(' \
 	'if (should_defer_flush(mm, flags)) set_tlb_ubc_flush_pending(mm, pteval, address, end_addr);' \
 	'pteval = ptep_get_and_clear(mm, address, pvmw.pte); set_tlb_ubc_flush_pending(mm, pteval, address);'
+issue 89 '' mm/huge_memory.c 'zap_huge_pmd(' \
+	'has_deposit = has_deposited_pgtable(vma, orig_pmd, folio); if (folio) zap_huge_pmd_folio(' \
+	'folio = page_folio(page); folio_remove_rmap_pmd(folio, page, vma); WARN_ON_ONCE(folio_mapcount(folio) < 0);'
 
 if [ -z "$2" ]; then
 	echo "$found"

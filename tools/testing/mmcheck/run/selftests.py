@@ -89,6 +89,7 @@ MACHINES = {
     "known-issue-85": Machine(words=("cgroup_disable=memory",)),
     "known-issue-87": Machine(cpus=3),
     "known-issue-88": Machine(cpus=3),
+    "known-issue-89": Machine(cpus=3),
     "mte_core": LARGE,
     "mte_ptrace": LARGE,
     "reclaim_stale": Machine(cpus=3),
