@@ -3,9 +3,10 @@
  * Known issue 89: a store to a huge page of a file is lost, although fdatasync() succeeds.
  *
  * A thread on CPU 0 calls MADV_DONTNEED for a huge page that it has written to, and for many pages
- * that it has only read. A second thread on CPU 0 interrupts it at random moments. If the huge page
- * is not mapped then, this thread writes it to the disk, and lets a third thread, on CPU 1, store a
- * new value. If this store did not fault, the new value never reaches the disk.
+ * that it has only read. A second thread on CPU 0 interrupts it, at random moments, or if there is
+ * a CPU 2, when a thread there sees that the huge page is not mapped. Then one of these threads
+ * writes the huge page to the disk, and lets a thread on CPU 1 store a new value. If this store did
+ * not fault, the new value never reaches the disk.
  * Uses a file in /mnt if this is XFS, and otherwise in the current folder. The file system must
  * have huge pages and O_DIRECT (XFS, new ext4). Needs two CPUs. As root, the second thread gets
  * priority.
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,7 +42,8 @@ static int file, pagemap;
 static atomic_uint *word, old_value;
 static atomic_ulong zap_ns = 200000;
 static atomic_int order;
-static atomic_bool zapping, begun, stop;
+static atomic_bool zapping, begun, stop, held;
+static sem_t go;
 
 static unsigned long now_ns(void)
 {
@@ -114,6 +117,41 @@ static void *cleaner(void *unused)
 	return NULL;
 }
 
+/* With three CPUs: stops the call on CPU 0. */
+static void *holder(void *unused)
+{
+	struct sched_param first = { .sched_priority = 1 };
+
+	run_on(0);
+	sched_setscheduler(0, SCHED_FIFO, &first);
+	while (!sem_wait(&go) && !stop) {
+		unsigned long end = now_ns() + 500000000;
+
+		while (held && now_ns() < end)
+			;
+	}
+	return NULL;
+}
+
+/* With three CPUs: writes the huge page while the holder stops the call. */
+static void *other_cleaner(void *unused)
+{
+	run_on(2);
+	while (!stop) {
+		if (!zapping || order != STORE_OLD || first_is_mapped())
+			continue;
+		held = true;
+		sem_post(&go);
+		if (sync_file_range(file, 0, size, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))
+			exit(4);
+		order = STORE_NEW;
+		while (order == STORE_NEW)
+			;
+		held = false;
+	}
+	return NULL;
+}
+
 static bool make_file(void)
 {
 	struct statfs fs;
@@ -165,7 +203,7 @@ static bool stored_during_zap(void)
 	zapping = false;
 	if (now_ns() - begin < 20000000)
 		zap_ns = now_ns() - begin;
-	while (order == STORE_NEW)
+	while (order == STORE_NEW || held)
 		sched_yield();
 	stored = order == STORED;
 	order = WAIT;
@@ -175,7 +213,8 @@ static bool stored_during_zap(void)
 int main(void)
 {
 	unsigned long end = now_ns() + SECONDS * 1000000000UL, lost = 0, stores = 0;
-	pthread_t threads[2];
+	bool three = sysconf(_SC_NPROCESSORS_ONLN) > 2;
+	pthread_t threads[3];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	size = sysconf(_SC_PAGESIZE);
@@ -191,7 +230,9 @@ int main(void)
 	word = (void *)area;
 	run_on(0);
 	pthread_create(&threads[0], NULL, storer, NULL);
-	pthread_create(&threads[1], NULL, cleaner, NULL);
+	pthread_create(&threads[1], NULL, three ? other_cleaner : cleaner, NULL);
+	sem_init(&go, 0, 0);
+	pthread_create(&threads[2], NULL, holder, NULL);
 	while (now_ns() < end && lost < ENOUGH) {
 		unsigned int disk;
 
@@ -208,8 +249,9 @@ int main(void)
 		       old_value + 1, disk, *word);
 	}
 	stop = true;
-	pthread_join(threads[0], NULL);
-	pthread_join(threads[1], NULL);
+	sem_post(&go);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
 	printf("%s: %lu of %lu stores are lost\n", lost ? "BUG" : "OK", lost, stores);
 	return !!lost;
 }
