@@ -136,13 +136,15 @@ static void *holder(void *unused)
 /* With three CPUs: writes the huge page while the holder stops the call. */
 static void *other_cleaner(void *unused)
 {
+	const unsigned int wait = SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+
 	run_on(2);
 	while (!stop) {
 		if (!zapping || order != STORE_OLD || first_is_mapped())
 			continue;
 		held = true;
 		sem_post(&go);
-		if (sync_file_range(file, 0, size, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))
+		if (sync_file_range(file, 0, size, wait))
 			exit(4);
 		order = STORE_NEW;
 		while (order == STORE_NEW)
@@ -229,9 +231,9 @@ int main(void)
 	madvise(area, BYTES, MADV_RANDOM);
 	word = (void *)area;
 	run_on(0);
+	sem_init(&go, 0, 0);
 	pthread_create(&threads[0], NULL, storer, NULL);
 	pthread_create(&threads[1], NULL, three ? other_cleaner : cleaner, NULL);
-	sem_init(&go, 0, 0);
 	pthread_create(&threads[2], NULL, holder, NULL);
 	while (now_ns() < end && lost < ENOUGH) {
 		unsigned int disk;
