@@ -143,6 +143,10 @@ static void *other_cleaner(void *unused)
 		if (!zapping || order != STORE_OLD || first_is_mapped())
 			continue;
 		held = true;
+		if (!zapping) {
+			held = false;
+			continue;
+		}
 		sem_post(&go);
 		if (sync_file_range(file, 0, size, wait))
 			exit(4);

@@ -28,7 +28,6 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "folio_did.h"
 #include "folio_known.h"
@@ -81,15 +80,6 @@ FIXTURE(file_store)
 	cpu_set_t before;
 };
 
-static bool run_on(int cpu)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	return !sched_setaffinity(0, sizeof(one), &one);
-}
-
 /*
  * Map a file. If @huge is set, its first page is a huge page. All other pages are single pages.
  * Returns NULL, or the reason why this is not possible.
@@ -140,23 +130,6 @@ FIXTURE_TEARDOWN(file_store)
 	if (self->race.at != MAP_FAILED)
 		munmap(self->race.at, self->race.bytes);
 	close(self->race.fd);
-}
-
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-/* Run this thread on @cpu, before other tasks. */
-static void run_first_on(int cpu)
-{
-	const struct sched_param first = { .sched_priority = 1 };
-
-	if (!run_on(cpu) || sched_setscheduler(0, SCHED_FIFO, &first))
-		ksft_exit_fail_perror("sched_setscheduler");
 }
 
 /*
@@ -212,8 +185,12 @@ static void *clean(void *data)
 	while (!r->stop) {
 		if (!r->unmaps || r->value == last || pagemap_has(r->at, PM_PRESENT))
 			continue;
-		last = r->value;
 		r->held = true;
+		if (!r->unmaps) {	/* the call has ended meanwhile, and this round too */
+			r->held = false;
+			continue;
+		}
+		last = r->value;
 		sem_post(&r->go);
 		if (sync_file_range(r->fd, 0, psize(), wait))
 			ksft_exit_fail_perror("sync_file_range");

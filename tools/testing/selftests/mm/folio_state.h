@@ -10,6 +10,7 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <time.h>
 
 #include "folio_util.h"
 
@@ -185,6 +186,16 @@ static inline unsigned long swapped_out(const struct memory *m)
 	return count;
 }
 
+/* Run this thread, and its future children, only on @cpu. Returns true on success. */
+static inline bool run_on(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return !sched_setaffinity(0, sizeof(one), &one);
+}
+
 /*
  * Keep this process and its children on the current CPU. Each CPU has a list of
  * freed pages. An allocation on this CPU takes pages from this list first. Each
@@ -193,11 +204,25 @@ static inline unsigned long swapped_out(const struct memory *m)
  */
 static inline bool stay_on_cpu(void)
 {
-	cpu_set_t one;
+	return run_on(sched_getcpu());
+}
 
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	return !sched_setaffinity(0, sizeof(one), &one);
+/* Run this thread only on @cpu, before tasks without priority. */
+static inline void run_first_on(int cpu)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+
+	if (!run_on(cpu) || sched_setscheduler(0, SCHED_FIFO, &first))
+		ksft_exit_fail_perror("sched_setscheduler");
+}
+
+/* The time since the machine started. */
+static inline double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
 /* Whether @word is on the command line of the kernel. */

@@ -27,7 +27,6 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "folio_did.h"
 #include "folio_known.h"
@@ -94,15 +93,6 @@ FIXTURE_VARIANT_ADD(reclaim_stale, swapped)
 {
 };
 
-static bool run_on(int cpu)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	return !sched_setaffinity(0, sizeof(one), &one);
-}
-
 FIXTURE_SETUP(reclaim_stale)
 {
 	const int order = order_of(cont_ptes());
@@ -135,14 +125,6 @@ FIXTURE_TEARDOWN(reclaim_stale)
 	memory_free(&self->memory);
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
 /*
  * A new page first is in a list of the CPU that handled the fault. Reclaim cannot take it then.
  * Each call of madvise() for reclaim empties the list of its CPU.
@@ -155,11 +137,9 @@ static void give_to_reclaim(const struct race *r)
 /* Write larger and larger numbers. */
 static void *write_words(void *data)
 {
-	const struct sched_param first = { .sched_priority = 1 };
 	struct race *r = data;
 
-	if (!run_on(0) || sched_setscheduler(0, SCHED_FIFO, &first))
-		ksft_exit_fail_perror("the thread that writes");
+	run_first_on(0);
 	while (!sem_wait(&r->go) && !r->stop) {
 		unsigned long enough = r->reads + HELD;
 		double end = seconds() + HELD_SECONDS;
