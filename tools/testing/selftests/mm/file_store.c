@@ -10,12 +10,12 @@
  * unmaps many pages invalidates their translations at its end. In between, writeback finds no entry
  * of the page, but a CPU may still have the translation.
  *
- *	CPU 0	unmaps pages: MADV_PAGEOUT of pages that the process has written to, or
- *		MADV_DONTNEED of a huge page that it has written to, and of many clean pages
- *	CPU 2	cleaner: when the first page is unmapped, wakes the holder; writes the first page to
- *		the disk; then lets the storer store a new value
- *	CPU 0	holder: has priority, so the call stops until the new value is stored
- *	CPU 1	storer: has the translation of the first page, since it has stored to it before
+ *	CPU 0	unmaps pages: MADV_PAGEOUT of pages with new data, or
+ *		MADV_DONTNEED of a huge page and many clean pages
+ *	CPU 2	cleaner: when the first page is unmapped, writes it to
+ *		the disk, and then lets the storer store a new value
+ *	CPU 0	holder: has priority, and stops the call meanwhile
+ *	CPU 1	storer: stores to the first page all the time
  *
  * Then the test calls fdatasync(), and reads the disk with O_DIRECT.
  *

@@ -9,9 +9,10 @@
  * on another CPU must not use the translation of the old page then.
  *
  *	CPU 0	reclaim: MADV_PAGEOUT of FOLIOS large folios
- *	CPU 2	watcher: wakes the writer when reclaim has taken the page of the word
- *	CPU 0	writer: has priority, so reclaim stops; writes the word; waits for HELD reads
- *	CPU 1	reader: reads what was written last, reads the word, compares
+ *	CPU 2	watcher: wakes the writer when reclaim has the page
+ *	CPU 0	writer: has priority, so reclaim stops; writes the word;
+ *		waits for HELD reads
+ *	CPU 1	reader: reads what was written last, reads the word
  *
  * The entries of all pages are clean. If an entry is dirty, reclaim invalidates it earlier. So the
  * process only reads the pages after they came back from swap, or calls MADV_FREE. The word is in
