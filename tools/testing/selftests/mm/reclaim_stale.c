@@ -53,7 +53,6 @@
  * @reclaim: whether reclaim of clean pages is running
  * @go: the watcher wakes the writer
  * @stop: ends the threads
- * @in_time: how many writes came before reclaim ended
  * @reads: how many times the reader has read the word
  * @old: how many values the reader has read after a newer value was written
  * @wrong: how many reads gave a value that was never in the word
@@ -66,7 +65,6 @@ struct race {
 	atomic_bool reclaim;
 	sem_t go;
 	atomic_bool stop;
-	unsigned long in_time;
 	atomic_ulong reads;
 	unsigned long old;
 	unsigned long wrong;
@@ -145,7 +143,6 @@ static void *write_words(void *data)
 		unsigned long enough = r->reads + HELD;
 		double end = seconds() + HELD_SECONDS;
 
-		r->in_time += r->reclaim;
 		*r->word = r->written + 1;
 		r->written++;
 		while (r->reads < enough && seconds() < end)
@@ -240,7 +237,6 @@ TEST_F_TIMEOUT(reclaim_stale, write_is_seen, 60)
 	sem_post(&r->go);
 	for (unsigned int i = 0; i < ARRAY_SIZE(work); i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
-	TH_LOG("%lu of %u writes came before reclaim ended", r->in_time, r->written - 1);
 	TH_LOG("after %lu writes, the other thread read an old value", r->old);
 	EXPECT_EQ(0, r->wrong);
 	DID(r->reads, "reads");

@@ -108,9 +108,7 @@ FIXTURE_SETUP(tlb_stale)
 		SKIP(return, "%s", why);
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);
-	CPU_ZERO(&set);
-	CPU_SET(here, &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	ASSERT_TRUE(run_on(here));
 	memset(&stale, 0, sizeof(stale));
 	atomic_store(&stale.seq, 1);
 	stale.fill = mmap(NULL, bytes(FILL), PROT_READ | PROT_WRITE,
