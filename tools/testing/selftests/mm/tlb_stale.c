@@ -357,8 +357,8 @@ static int stale_collapse(struct run *run, char *at, size_t length)
  * its old frame. This thread then allocates the old frame, and writes to it.
  *
  * KSM visits the page at the higher address last. It keeps the frame of this
- * page, so this page is the copy. ksmd and this thread run on the same CPU, so
- * a frame that ksmd frees is one of the next frames that this thread gets.
+ * page, so this page is the copy. ksmd and this thread run on the same CPU. So
+ * this thread gets the frame soon if it allocates single pages.
  */
 static int stale_ksm(struct run *run, char *at, size_t length)
 {
@@ -388,6 +388,8 @@ static int stale_ksm(struct run *run, char *at, size_t length)
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (run->spare == MAP_FAILED)
 		ksft_exit_fail_perror("mmap");
+	if (madvise(run->spare, run->spare_bytes, MADV_NOHUGEPAGE))
+		ksft_exit_fail_perror("madvise");
 	memset(run->spare, 0xff, run->spare_bytes);
 	for (unsigned int page = 0; page < FILL; page++)
 		run->reused += pfn_of(run->spare + bytes(page)) == before;
