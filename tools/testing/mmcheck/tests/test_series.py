@@ -46,7 +46,7 @@ M:\tSomebody <somebody@example.org>
 F:\t*
 """
 PERSON = "Jane Doe <jane@example.org>"
-FEATURE = re.compile(r"atomic_rmw|ATOMIC_RMW|user_run|atomic_fault")
+FEATURE = re.compile(r"atomic_rmw|ATOMIC_RMW|user_run|atomic_(?:fault|file|ops)")
 """Names that belong to the feature, or that only the suites of the feature use."""
 
 Command = Callable[..., int]

@@ -19,12 +19,14 @@
  * atomic_rmw_fault). If QEMU emulates two CPUs, it reports the fault of an
  * atomic as a write fault. The program then skips all its cases.
  *
+ * atomic_file does the same on a file system.
+ *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=atomic_fault
  */
-#include <sys/auxv.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "atomic_ops.h"
 #include "folio_did.h"
 #include "hugetlb_pool.h"
 
@@ -74,59 +76,6 @@ FIXTURE_VARIANT_ADD(atomic_fault, hugetlb_shared)
 	.shared = true,
 };
 
-static void do_load(unsigned long *at)
-{
-	read_byte((char *)at);
-}
-
-static void do_store(unsigned long *at)
-{
-	*at = 1;
-	asm volatile("" : : : "memory");
-}
-
-static void do_atomic(unsigned long *at)
-{
-#ifdef __aarch64__
-	unsigned long one = 1, old;
-
-	asm volatile(".arch_extension lse\n\tldadd %1, %0, %2"
-		     : "=r" (old), "+r" (one), "+Q" (*at));
-#else
-	__atomic_fetch_add(at, 1, __ATOMIC_RELAXED);
-#endif
-}
-
-static void do_exclusive(unsigned long *at)
-{
-#ifdef __aarch64__
-	unsigned long value;
-	unsigned int failed;
-
-	do {
-		asm volatile("ldxr %0, %2\n\tadd %0, %0, #1\n\tstxr %w1, %0, %2"
-			     : "=&r" (value), "=&r" (failed), "+Q" (*at) : : "memory");
-	} while (failed);
-#else
-	__atomic_fetch_add(at, 1, __ATOMIC_RELAXED);
-#endif
-}
-
-#ifndef __aarch64__
-static bool emulated(void)
-{
-	char line[256];
-	bool found = false;
-	FILE *f = fopen("/proc/cpuinfo", "r");
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = strstr(line, "QEMU TCG") || strstr(line, "QEMU Virtual");
-	if (f)
-		fclose(f);
-	return found;
-}
-#endif
-
 /*
  * Map 2 * @size bytes at @room. Within this range, map @size bytes of the
  * memory that the variant tests, aligned to @size. Returns the aligned address,
@@ -162,19 +111,15 @@ FIXTURE_SETUP(atomic_fault)
 	if (variant->size == HUGETLB)
 		self->map = MAP_HUGETLB | order_of(bytes(self->pages)) << MAP_HUGE_SHIFT |
 			    (variant->shared ? MAP_SHARED : MAP_PRIVATE);
+	why = atomics_inexact();
+	if (why)
+		SKIP(return, "%s", why);
 #ifdef __aarch64__
-	if (!(getauxval(AT_HWCAP) & HWCAP_ATOMICS))
-		SKIP(return, "the CPU has no LSE atomics");
-	if (sysconf(_SC_NPROCESSORS_CONF) > 1 && !access("/tests/list", F_OK))
-		SKIP(return, "with two emulated CPUs, QEMU reports an atomic's fault as a write");
 	/*
 	 * The first fault of an atomic is a read fault. On a shared hugetlb page this fault maps
 	 * the page writable, so the atomic takes only one fault.
 	 */
 	self->twice = !kernel_has("atomic_rmw_") && !variant->shared;
-#else
-	if (emulated())
-		SKIP(return, "QEMU emulates an atomic as a read and then a write");
 #endif
 }
 

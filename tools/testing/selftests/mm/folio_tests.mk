@@ -5,6 +5,7 @@ TEST_GEN_PROGS += collapse_shmem
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += contpte_old
 TEST_GEN_PROGS += atomic_fault
+TEST_GEN_PROGS += atomic_file
 TEST_GEN_PROGS += fault_around
 TEST_GEN_PROGS += file_store
 TEST_GEN_PROGS += folio_advice
