@@ -15,6 +15,7 @@
  */
 #include "folio_owner.h"
 #include "folio_pmd.h"
+#include "folio_poison.h"
 #include "folio_state.h"
 
 FIXTURE(folio_huge)
@@ -235,8 +236,6 @@ TEST_F(folio_huge, beside_child)
 
 /* The number of pages that one call poisons. */
 #define BAD 3
-/* A flag in /proc/kpageflags that marks a poisoned page. */
-#define FRAME_BAD BIT_ULL(19)
 
 FIXTURE(folio_poison)
 {
@@ -287,24 +286,6 @@ FIXTURE_TEARDOWN(folio_poison)
 	memory_free(&self->memory);
 }
 
-/* The flags of a frame in /proc/kpageflags; 0 if they cannot be read. */
-static __u64 frame_flags(unsigned long frame)
-{
-	int fd = open("/proc/kpageflags", O_RDONLY);
-	__u64 flags;
-
-	if (pread(fd, &flags, sizeof(flags), frame * sizeof(flags)) != sizeof(flags))
-		flags = 0;
-	close(fd);
-	return flags;
-}
-
-/* madvise() itself raises SIGBUS when it poisons a page. */
-static void on_poison(int number)
-{
-	(void)number;
-}
-
 /*
  * MADV_HWPOISON poisons three pages of a folio. An access to each of these
  * pages raises SIGBUS, and all other pages keep their content. At the end the
@@ -322,10 +303,9 @@ TEST_F(folio_poison, each_page)
 	char number[24];
 	bool only_first;
 
-	signal(SIGBUS, on_poison);
 	for (page = 0; page < BAD; page++)
 		frames[page] = pfn_of(m->at + bytes(first + page));
-	if (madvise(m->at + bytes(first), bytes(BAD), MADV_HWPOISON))
+	if (poison(m->at + bytes(first), BAD))
 		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
 	only_first = try_access(m->at + bytes(first), false) == SIGBUS;
 	for (page = 0; page < m->pages; page++) {

@@ -62,6 +62,7 @@ TEST_GEN_PROGS += linear_map_alias
 TEST_GEN_PROGS += mte_core
 TEST_GEN_PROGS += mte_ptrace
 TEST_GEN_PROGS += page_poison
+TEST_GEN_PROGS += poison_pinned
 TEST_GEN_PROGS += pmd_change
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += process_advice

@@ -11,11 +11,12 @@
  * frame cannot be used afterwards.
  *
  * Does not prove: what happens to hugetlb pages, or to a page of a large folio
- * (see folio_move).
+ * (see folio_move and poison_pinned).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=page_poison
  */
 #include "folio_owner.h"
+#include "folio_poison.h"
 #include "folio_state.h"
 
 #define PAGES 8
@@ -77,26 +78,6 @@ static int bad_pages(const struct memory *m)
 	return bad;
 }
 
-static void live_on(int number)
-{
-	(void)number;
-}
-
-/*
- * Poison a page. The process loses data, so the kernel may send SIGBUS to it at
- * once, and not only at the next access. Returns whether the page is poisoned.
- */
-static bool poison(char *at)
-{
-	struct sigaction action = { .sa_handler = live_on }, old;
-	int result;
-
-	sigaction(SIGBUS, &action, &old);
-	result = madvise(at, bytes(1), MADV_HWPOISON);
-	sigaction(SIGBUS, &old, NULL);
-	return !result;
-}
-
 /*
  * A child also maps all pages, and one page is poisoned. The parent and the
  * child each access this page twice, and get SIGBUS each time. Both can use all
@@ -117,7 +98,7 @@ TEST_F(page_poison, one_page)
 			_exit(2);
 		_exit(bad_pages(m) != 1 || bad_pages(m) != 1);
 	}
-	if (!poison(m->at + bytes(PAGES / 2))) {
+	if (poison(m->at + bytes(PAGES / 2), 1)) {
 		close(go[1]);
 		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
 	}
