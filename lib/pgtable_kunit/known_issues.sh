@@ -258,6 +258,8 @@ issue 88 '' mm/rmap.c 'try_to_unmap_one(' \
 issue 89 '' mm/huge_memory.c 'zap_huge_pmd(' \
 	'has_deposit = has_deposited_pgtable(vma, orig_pmd, folio); if (folio) zap_huge_pmd_folio(' \
 	'folio = page_folio(page); folio_remove_rmap_pmd(folio, page, vma); WARN_ON_ONCE(folio_mapcount(folio) < 0);'
+issue 90 '' mm/memory.c 'finish_fault(' \
+	'unlikely(needs_fallback)) { nr_pages = 1;'
 
 if [ -z "$2" ]; then
 	echo "$found"
