@@ -74,8 +74,8 @@ int main(void)
 	set("never");
 	pinned = (struct iovec){ at + 2 * page, page };
 	signal(SIGBUS, live_on);
-	if (vmsplice(ends[1], &pinned, 1, 0) != page || !madvise(at + 5 * page, page, MADV_HWPOISON) ||
-	    errno != EHWPOISON) {
+	if (vmsplice(ends[1], &pinned, 1, 0) != page ||
+	    !madvise(at + 5 * page, page, MADV_HWPOISON) || errno != EHWPOISON) {
 		puts("cannot tell: the page was not poisoned, or the kernel has split the folio");
 		return 4;
 	}
