@@ -260,6 +260,30 @@ issue 89 '' mm/huge_memory.c 'zap_huge_pmd(' \
 	'folio = page_folio(page); folio_remove_rmap_pmd(folio, page, vma); WARN_ON_ONCE(folio_mapcount(folio) < 0);'
 issue 90 '' mm/memory.c 'finish_fault(' \
 	'unlikely(needs_fallback)) { nr_pages = 1;'
+issue 96 '' mm/migrate.c 'do_pages_move(' \
+	'err = add_folio_for_migration(mm, p, current_node, &pagelist, flags & MPOL_MF_MOVE_ALL); if (err > 0) {'
+issue 97 '' mm/gup.c 'follow_pmd_mask(' \
+	'if (pmd_none(pmdval)) return no_page_table(vma, flags, address); if (!pmd_present(pmdval)) return no_page_table(vma, flags, address);'
+issue 98 '' include/linux/mm.h 'gup_can_follow_protnone(' \
+	'*/ if (vma_test_single_mask(vma, VMA_UFFD_RWP) && vma_is_accessible(vma)) return false;'
+issue 102 '' mm/gup.c 'gup_can_follow_protnone(' \
+	'if (!pud_present(pud)) return NULL; if ((flags & FOLL_WRITE) && !can_follow_write_pud('
+issue 103 '' arch/x86/include/asm/pgtable.h 'pud_present(' \
+	'pud_present(pud_t pud) { return pud_flags(pud) & _PAGE_PRESENT; }'
+issue 106 '' 'mm/vma.c mm/mmap.c' 'acct_stack_growth(' \
+	'update security statistics. */ if (security_vm_enough_memory_mm(mm, grow)) return -ENOMEM;'
+issue 107 '' 'mm/vma.c mm/mmap.c mm/mprotect.c' 'may_expand_vm(' \
+	'if (!may_expand_vm(map->mm, &map->vma_flags, map->pglen - vms->nr_pages)) return -ENOMEM; /* Private writable mapping' \
+	'if (!may_expand_vm(mm, vm_flags, pglen - vms.nr_pages)) { error = -ENOMEM; goto abort_munmap; } /* * Private writable mapping' \
+	'if (!may_expand_vm(mm, &new_vma_flags, nrpages) && may_expand_vm(mm, &old_vma_flags, nrpages))' \
+	'if (!may_expand_vm(mm, newflags, nrpages) && may_expand_vm(mm, oldflags, nrpages))'
+issue 108 '' mm/mempolicy.c 'mbind_range(' \
+	'if (mpol_equal(vma->vm_policy, new_pol)) { *prev = vma; return 0; }'
+issue 109 '' 'mm/vma.c mm/mmap.c' 'do_brk_flags(' \
+	'vma_flags_set_mask(&vma_flags, mm->def_vma_flags); vma_flags = ksm_vma_flags(mm, NULL, vma_flags); if (!may_expand_vm(mm, &vma_flags, len >> PAGE_SHIFT))' \
+	'flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm->def_flags; if (!may_expand_vm(mm, flags, len >> PAGE_SHIFT))'
+issue 110 '' ipc/shm.c 'ksys_shmdt(' \
+	'retval = 0; vma = vma_next(&vmi); break;'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -66,6 +66,7 @@ GIGANTIC = Machine(words=("hugepagesz=1G", "hugepages=2", "nokaslr"), memory=512
 MACHINES = {
     # The newest CPU sets the access flag itself. This old CPU does not, and it supports pages of 16K.
     "contpte_old": Machine(cpu="cortex-a35"),
+    "core_memory": Machine(cpus=2),
     "file_store": Machine(cpus=3),
     "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
@@ -78,6 +79,7 @@ MACHINES = {
     "hugetlb_address": Machine(cpus=2),
     "hugetlb_cut": Machine(cpus=2),
     "hugetlb_fork": LARGE,
+    "hugetlb_read": GIGANTIC,
     "hugetlb_sizes": GIGANTIC,
     "hugetlb_sparse": LARGE,
     "known-issue-12": LARGE,
@@ -90,6 +92,9 @@ MACHINES = {
     "known-issue-87": Machine(cpus=3),
     "known-issue-88": Machine(cpus=3),
     "known-issue-89": Machine(cpus=3),
+    "known-issue-97": Machine(cpus=2),
+    "known-issue-102": GIGANTIC,
+    "known-issue-103": GIGANTIC,
     "mte_core": LARGE,
     "mte_ptrace": LARGE,
     "reclaim_stale": Machine(cpus=3),

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tests of runs of page-table entries and of large folios from user space. The Makefile in this folder includes this file.
+TEST_GEN_PROGS += call_effect
 TEST_GEN_PROGS += collapse_orders
 TEST_GEN_PROGS += collapse_shmem
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += contpte_old
 TEST_GEN_PROGS += atomic_fault
 TEST_GEN_PROGS += atomic_file
+TEST_GEN_PROGS += core_memory
 TEST_GEN_PROGS += fault_around
 TEST_GEN_PROGS += file_store
 TEST_GEN_PROGS += folio_advice
@@ -53,12 +55,15 @@ TEST_GEN_PROGS += hugetlb_move
 TEST_GEN_PROGS += hugetlb_mremap
 TEST_GEN_PROGS += hugetlb_pinned
 TEST_GEN_PROGS += hugetlb_private
+TEST_GEN_PROGS += hugetlb_read
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_seal
 TEST_GEN_PROGS += hugetlb_sizes
 TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += hugetlb_taken
 TEST_GEN_PROGS += linear_map_alias
+TEST_GEN_PROGS += map_limits
+TEST_GEN_PROGS += move_status
 TEST_GEN_PROGS += mte_core
 TEST_GEN_PROGS += mte_ptrace
 TEST_GEN_PROGS += page_poison
@@ -88,7 +93,7 @@ TEST_GEN_PROGS += uffd_unregister
 TEST_GEN_PROGS += uffd_zeropage
 
 LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_ksm.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h $(selfdir)/mm/tlb_threads.h
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_counters.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_khugepaged.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
+LOCAL_HDRS += $(selfdir)/mm/core_file.h $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_counters.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_khugepaged.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
 # linear_map_alias and fault_around have to know this, and only the kernel's source can tell it.

@@ -14,44 +14,21 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_core
  */
-#include <dirent.h>
-#include <sys/stat.h>
-
+#include "core_file.h"
 #include "folio_did.h"
 #include "folio_known.h"
 #include "folio_state.h"
 #include "folio_tags.h"
 #include "hugetlb_pool.h"
 
-#define FOLDER "/tmp/mte_coreXXXXXX"
-#define PATTERN "/proc/sys/kernel/core_pattern"
-#define MEMTAG 0x70000002 /* PT_AARCH64_MEMTAG_MTE */
 #define MARK 5
-
-/*
- * The header of a core file, and one of its program headers. <linux/elf.h>
- * cannot be included together with <elf.h>, which <sys/auxv.h> includes.
- */
-struct core_start {
-	unsigned char ident[16];
-	uint16_t type, machine;
-	uint32_t version;
-	uint64_t entry, headers, sections;
-	uint32_t flags;
-	uint16_t size, header_size, nr_headers;
-};
-
-struct core_header {
-	uint32_t type, flags;
-	uint64_t offset, vaddr, paddr, filesz, memsz, align;
-};
 
 /* Each byte of saved tags in the core file holds the tags of two granules. */
 #define PAGE_TAGS (psize() / GRANULE / 2)
 
 FIXTURE(mte_core)
 {
-	char folder[sizeof(FOLDER)];
+	char folder[sizeof(CORE_FOLDER)];
 	struct hugetlb_pool pool;
 	size_t size;
 	char *ordinary;
@@ -87,14 +64,11 @@ static char *map_tagged(char *at, size_t size, bool hugetlb)
 
 FIXTURE_SETUP(mte_core)
 {
-	char pattern[128] = "";
 	const char *why;
 
 	if (!have_tags())
 		SKIP(return, "memory has no tags here: needs arm64 with MTE");
-	why = folio_settings(0);
-	if (!why && (read_file(PATTERN, pattern, sizeof(pattern)) <= 0 || strpbrk(pattern, "|@/")))
-		why = "core files do not go to the folder of the process";
+	why = folio_settings(0) ?: core_elsewhere();
 	self->size = hugetlb_size(0);
 	if (!why)
 		why = hugetlb_pool_have(&self->pool, self->size, 1);
@@ -111,7 +85,7 @@ FIXTURE_SETUP(mte_core)
 	 * makes its own mapping.
 	 */
 	ASSERT_EQ(0, munmap(self->at, self->size));
-	memcpy(self->folder, FOLDER, sizeof(FOLDER));
+	memcpy(self->folder, CORE_FOLDER, sizeof(CORE_FOLDER));
 	ASSERT_NE(NULL, mkdtemp(self->folder));
 }
 
@@ -126,59 +100,22 @@ FIXTURE_TEARDOWN(mte_core)
 /* In the child, give all granules a tag, and dump core into the folder. */
 static void dump(FIXTURE_DATA(mte_core) * self, bool hugetlb)
 {
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (map_tagged(self->at, self->size, hugetlb) != self->at || chdir(self->folder) ||
-	    setrlimit(RLIMIT_CORE, &limit) || write_text("/proc/self/coredump_filter", "0x33"))
+	if (map_tagged(self->at, self->size, hugetlb) != self->at || !core_prepare(self->folder))
 		_exit(1);
 	memset(self->ordinary, 1, self->size);
 	memset(self->at, 1, self->size);
 	set_tags(self->ordinary, self->size, MARK);
 	set_tags(self->at, self->size, MARK);
-	signal(SIGABRT, SIG_DFL);
-	abort();
-}
-
-/*
- * Map the core file, which is the only file of the folder, and delete the file.
- * Returns NULL if there is no file.
- */
-static char *take_core(const char *folder)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-	struct stat status;
-	char *core = NULL;
-	int fd;
-
-	while (dir && !core && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_RDONLY);
-		if (fd >= 0 && !fstat(fd, &status))
-			core = mmap(NULL, status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		close(fd);
-		unlinkat(dirfd(dir), entry->d_name, 0);
-		if (core == MAP_FAILED)
-			core = NULL;
-	}
-	if (dir)
-		closedir(dir);
-	return core;
+	core_dump();
 }
 
 /* The tags that a core file has for a range of memory, or NULL. */
-static const char *tags_in(const char *core, const char *at, size_t size)
+static const char *tags_in(const struct core *core, const char *at, size_t size)
 {
-	const struct core_start *elf = (const struct core_start *)core;
-	const struct core_header *header = (const struct core_header *)(core + elf->headers);
-	unsigned long from = (unsigned long)at;
+	const struct core_header *header = core_header(core, CORE_MEMTAG, at, size);
 
-	for (int i = 0; i < elf->nr_headers; i++, header++)
-		if (header->type == MEMTAG && header->filesz && header->vaddr <= from &&
-		    from + size <= header->vaddr + header->memsz)
-			return core + header->offset + (from - header->vaddr) / GRANULE / 2;
-	return NULL;
+	return header ? core->at + header->offset +
+			((unsigned long)at - header->vaddr) / GRANULE / 2 : NULL;
 }
 
 /* The number of pages whose tags in the core file all have the value 0. */
@@ -202,7 +139,8 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
 TEST_F(mte_core, has_all_tags)
 {
 	unsigned int page, pages = self->size / psize(), same = 0;
-	const char *core, *ordinary, *tags;
+	const char *ordinary, *tags;
+	struct core core;
 	int status = 0;
 	pid_t child;
 
@@ -212,11 +150,11 @@ TEST_F(mte_core, has_all_tags)
 		dump(self, variant->hugetlb);
 	waitpid(child, &status, 0);
 	quiet_end();
-	core = take_core(self->folder);
-	ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && WCOREDUMP(status));
-	ASSERT_NE(NULL, core);
-	ordinary = tags_in(core, self->ordinary, self->size);
-	tags = tags_in(core, self->at, self->size);
+	core_take(self->folder, &core);
+	ASSERT_TRUE(core_written(status));
+	ASSERT_NE(NULL, core.at);
+	ordinary = tags_in(&core, self->ordinary, self->size);
+	tags = tags_in(&core, self->at, self->size);
 	ASSERT_NE(NULL, ordinary);
 	ASSERT_NE(NULL, tags);
 	ASSERT_EQ(0, zero_pages(ordinary, pages));
