@@ -266,24 +266,37 @@ issue 97 '' mm/gup.c 'follow_pmd_mask(' \
 	'if (pmd_none(pmdval)) return no_page_table(vma, flags, address); if (!pmd_present(pmdval)) return no_page_table(vma, flags, address);'
 issue 98 '' include/linux/mm.h 'gup_can_follow_protnone(' \
 	'*/ if (vma_test_single_mask(vma, VMA_UFFD_RWP) && vma_is_accessible(vma)) return false;'
+issue 99 '' block/bio.c 'bio_iov_iter_get_pages(' \
+	'if (bio_flagged(bio, BIO_PAGE_PINNED)) unpin_user_page(bv->bv_page); if (!--bio->bi_vcnt) return -EFAULT;'
+issue 100 '' io_uring/rsrc.c 'io_buffer_unmap(' \
+	'acct_pages = io_buffer_unaccount_pages(ctx, imu); if (unlikely(refcount_read(&imu->refs) > 1)) {'
+issue 101 '' 'mm/hugetlb.c mm/hugetlb_sysfs.c' 'demote_store(' \
+	'rc = demote_pool_huge_page(h, n_mask, nr_demote);'
 issue 102 '' mm/gup.c 'gup_can_follow_protnone(' \
 	'if (!pud_present(pud)) return NULL; if ((flags & FOLL_WRITE) && !can_follow_write_pud('
 issue 103 '' arch/x86/include/asm/pgtable.h 'pud_present(' \
 	'pud_present(pud_t pud) { return pud_flags(pud) & _PAGE_PRESENT; }'
-issue 106 '' 'mm/vma.c mm/mmap.c' 'acct_stack_growth(' \
+issue 104 '' mm/hugetlb.c 'alloc_surplus_hugetlb_folio(' \
+	'account_new_hugetlb_folio(h, folio); /* * We could have raced with the pool size change. * Double check that and simply deallocate the new page * if we would end up overcommiting the surpluses. Abuse * temporary page to workaround the nasty free_huge_folio * codeflow */ if (h->surplus_huge_pages >= h->nr_overcommit_huge_pages) { folio_set_hugetlb_temporary(folio); spin_unlock_irq(&hugetlb_lock); free_huge_folio(folio); return NULL;'
+issue 105 '' mm/mincore.c 'mincore_hugetlb(' \
+	'resident = !huge_pte_none(ptep) && !pte_is_marker(ptep); memset(walk->private, resident, nr);' \
+	'for (; addr != end; vec++, addr += PAGE_SIZE) *vec = present; walk->private = vec;'
+issue 106 '' 'mm/mmap.c mm/vma.c' 'acct_stack_growth(' \
 	'update security statistics. */ if (security_vm_enough_memory_mm(mm, grow)) return -ENOMEM;'
-issue 107 '' 'mm/vma.c mm/mmap.c mm/mprotect.c' 'may_expand_vm(' \
+issue 107 '' 'mm/mmap.c mm/vma.c mm/mprotect.c' 'may_expand_vm(' \
 	'if (!may_expand_vm(map->mm, &map->vma_flags, map->pglen - vms->nr_pages)) return -ENOMEM; /* Private writable mapping' \
 	'if (!may_expand_vm(mm, vm_flags, pglen - vms.nr_pages)) { error = -ENOMEM; goto abort_munmap; } /* * Private writable mapping' \
 	'if (!may_expand_vm(mm, &new_vma_flags, nrpages) && may_expand_vm(mm, &old_vma_flags, nrpages))' \
 	'if (!may_expand_vm(mm, newflags, nrpages) && may_expand_vm(mm, oldflags, nrpages))'
 issue 108 '' mm/mempolicy.c 'mbind_range(' \
 	'if (mpol_equal(vma->vm_policy, new_pol)) { *prev = vma; return 0; }'
-issue 109 '' 'mm/vma.c mm/mmap.c' 'do_brk_flags(' \
+issue 109 '' 'mm/mmap.c mm/vma.c' 'do_brk_flags(' \
 	'vma_flags_set_mask(&vma_flags, mm->def_vma_flags); vma_flags = ksm_vma_flags(mm, NULL, vma_flags); if (!may_expand_vm(mm, &vma_flags, len >> PAGE_SHIFT))' \
 	'flags |= VM_DATA_DEFAULT_FLAGS | VM_ACCOUNT | mm->def_flags; if (!may_expand_vm(mm, flags, len >> PAGE_SHIFT))'
 issue 110 '' ipc/shm.c 'ksys_shmdt(' \
 	'retval = 0; vma = vma_next(&vmi); break;'
+issue 111 '' 'mm/hugetlb.c mm/hugetlb_sysfs.c' 'demote_size_store(' \
+	'if (demote_order < HUGETLB_PAGE_ORDER) return -EINVAL;'
 
 if [ -z "$2" ]; then
 	echo "$found"

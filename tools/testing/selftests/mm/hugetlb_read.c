@@ -14,6 +14,7 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_read
  */
+#include <sys/ptrace.h>
 #include <time.h>
 
 #include "folio_listen.h"
@@ -112,13 +113,18 @@ static bool by_pud(const FIXTURE_DATA(hugetlb_read) * self)
 	return psize() == 4096 && self->size == 1UL << 30;
 }
 
-/* In the child: read all places of the parent's page. Returns how many are right. */
+/*
+ * In the child: trace the parent without stopping it, and read all places of its page. Returns how
+ * many are right. Only a tracer may read memory that the process cannot read.
+ */
 static int debug(const FIXTURE_DATA(hugetlb_read) * self, pid_t parent)
 {
 	unsigned int value;
 	int right = 0, fd;
 	char path[32];
 
+	if (ptrace(PTRACE_SEIZE, parent, NULL, NULL))
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/mem", parent);
 	fd = open(path, O_RDONLY);
 	for (int probe = 0; probe < PROBES; probe++) {
