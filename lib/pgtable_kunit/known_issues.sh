@@ -260,6 +260,18 @@ issue 89 '' mm/huge_memory.c 'zap_huge_pmd(' \
 	'folio = page_folio(page); folio_remove_rmap_pmd(folio, page, vma); WARN_ON_ONCE(folio_mapcount(folio) < 0);'
 issue 90 '' mm/memory.c 'finish_fault(' \
 	'unlikely(needs_fallback)) { nr_pages = 1;'
+issue 91 '' mm/hugetlb.c '__unmap_hugepage_range(' \
+	'hugetlb_count_sub(pages_per_huge_page(h), mm); hugetlb_remove_rmap(folio);' \
+	'hugetlb_count_sub(pages_per_huge_page(h), mm); hugetlb_remove_rmap(page_folio(page));'
+issue 92 '' include/linux/userfaultfd_k.h 'uffd_disable_huge_pmd_share(' \
+	'uffd_disable_huge_pmd_share(struct vm_area_struct *vma) { return vma_test_any_mask(vma, mk_vma_flags_from_masks(VMA_UFFD_WP, VMA_UFFD_RWP, VMA_UFFD_MINOR));' \
+	'uffd_disable_huge_pmd_share(struct vm_area_struct *vma) { return vma->vm_flags & (VM_UFFD_WP | VM_UFFD_MINOR);'
+issue 93 '' mm/userfaultfd.c 'mfill_file_over_size(' \
+	'if (!dst_vma->vm_file) return false; inode = dst_vma->vm_file->f_inode;'
+issue 94 '' mm/userfaultfd.c 'vma_can_userfault(' \
+	'vm_uffd_ops */ if (!ops) return false;'
+issue 95 '' mm/hugetlb.c 'hugetlb_mfill_atomic_pte(' \
+	'ptl = huge_pte_lock(h, dst_mm, dst_pte); ret = -EIO; if (folio_test_hwpoison(folio))'
 issue 96 '' mm/migrate.c 'do_pages_move(' \
 	'err = add_folio_for_migration(mm, p, current_node, &pagelist, flags & MPOL_MF_MOVE_ALL); if (err > 0) {'
 issue 97 '' mm/gup.c 'follow_pmd_mask(' \
