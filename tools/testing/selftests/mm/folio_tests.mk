@@ -100,8 +100,7 @@ TEST_GEN_PROGS += uffd_unregister
 TEST_GEN_PROGS += uffd_zeropage
 TEST_GEN_PROGS += uring_locked
 
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_ksm.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h $(selfdir)/mm/tlb_threads.h
-LOCAL_HDRS += $(selfdir)/mm/core_file.h $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_counters.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_khugepaged.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
+LOCAL_HDRS += $(selfdir)/mm/atomic_ops.h $(selfdir)/mm/core_file.h $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_counters.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_issues.h $(selfdir)/mm/folio_khugepaged.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_ksm.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_poison.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_tags.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h $(selfdir)/mm/tlb_threads.h $(wildcard $(selfdir)/mm/folio_walk*.h)
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
 # linear_map_alias and fault_around have to know this, and only the kernel's source can tell it.
