@@ -261,8 +261,7 @@ issue 89 '' mm/huge_memory.c 'zap_huge_pmd(' \
 issue 90 '' mm/memory.c 'finish_fault(' \
 	'unlikely(needs_fallback)) { nr_pages = 1;'
 issue 91 '' mm/hugetlb.c '__unmap_hugepage_range(' \
-	'hugetlb_count_sub(pages_per_huge_page(h), mm); hugetlb_remove_rmap(folio);' \
-	'hugetlb_count_sub(pages_per_huge_page(h), mm); hugetlb_remove_rmap(page_folio(page));'
+	'hugetlb_count_sub(pages_per_huge_page(h), mm); hugetlb_remove_rmap(folio);'
 issue 92 '' include/linux/userfaultfd_k.h 'uffd_disable_huge_pmd_share(' \
 	'uffd_disable_huge_pmd_share(struct vm_area_struct *vma) { return vma_test_any_mask(vma, mk_vma_flags_from_masks(VMA_UFFD_WP, VMA_UFFD_RWP, VMA_UFFD_MINOR));' \
 	'uffd_disable_huge_pmd_share(struct vm_area_struct *vma) { return vma->vm_flags & (VM_UFFD_WP | VM_UFFD_MINOR);'

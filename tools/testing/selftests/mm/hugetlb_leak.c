@@ -16,8 +16,8 @@
  * The value of each round is new, and only the child writes it. As a control, the child writes
  * after MADV_DONTNEED has returned.
  *
- * The child moves its page to another address before that. On 6.12 (arm64) its write fault
- * invalidates the address on all CPUs, and QEMU does this for all processes.
+ * The child moves its page to another address before that. A write fault of the child may
+ * invalidate its address on all CPUs, and QEMU does this for all processes.
  *
  * Does not prove: anything if the reader happens to lose its translation early. So the test makes
  * many rounds. A pin also lets a process read what another process writes, and this is not tested.
