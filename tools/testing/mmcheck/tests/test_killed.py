@@ -51,7 +51,7 @@ qemu.provide = lambda _: Path("qemu-system-aarch64")
 judge.FOLDER = Path(os.environ["MUTANTS"])
 reports.read = lambda *_: ([], {"table_stores": 1, "tlbi": 0, "dsb": 0, "dropped": 0})
 tests, patch = ("contpte.set_ptes_range",), (os.environ["HOME"] + "/issue.patch",)
-bug = known_issues.Issue(99, "A", "6.12", "", tests, "", patch, "", "", "mm/mincore.c", "", ("return 1;",))
+bug = known_issues.Issue(999, "A", "6.12", "", tests, "", patch, "", "", "mm/mincore.c", "", ("return 1;",))
 known_issues.load = lambda: [bug]
 """
 """Code that each command runs first: the command does not look for missing programs, and has one known issue."""
@@ -97,7 +97,7 @@ COMMANDS = {
     "mutants": Command("mutants --arch arm64 --jobs 2", 1),
     "kill-matrix": Command("mutants --arch arm64 --jobs 2 --matrix 1"),
     "known-issues": Command("known-issues", 1),
-    "patches": Command("patches --only 99 --from 'A <a@example.org>'", 1),
+    "patches": Command("patches --only 999 --from 'A <a@example.org>'", 1),
     "patterns": Command("patterns", 0, {"ONLY": "new"}),
     "coverage": Command("coverage"),
     "functions": Command("functions"),

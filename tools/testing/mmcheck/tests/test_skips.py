@@ -146,7 +146,7 @@ def test_known_issues_are_those_of_the_kernel_and_of_the_test() -> None:
     assert skips.judge(Cell("7.3", "arm64"), [issue], []).wrong
     # One issue belongs to another test, and one issue is unknown.
     assert skips.judge(ARM64, [Case("pte_bits", "b", "skipped", text=text)], []).wrong
-    assert skips.judge(ARM64, [Case("a", "b", "skipped", text=["known issue 99: new"])], []).wrong
+    assert skips.judge(ARM64, [Case("a", "b", "skipped", text=["known issue 999: new"])], []).wrong
     young = Case("folio_move", "anon.migrate_keeps_referenced", "skipped", text=["known issue 1: old"])
     assert not skips.judge(Cell("7.3", "arm64", selftests=True), [young], []).wrong
     # The fixture has its own name. A case with the same name in another fixture does not count.
