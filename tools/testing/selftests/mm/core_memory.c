@@ -35,12 +35,12 @@
 #define ROUNDS 5
 
 /*
- * struct told - what the processes of a test tell each other
+ * struct shared - what the processes of a test share
  * @memory: the memory of the child
  * @ready: the child has filled its memory, and waits
  * @moves: how many folios have moved so far
  */
-struct told {
+struct shared {
 	struct memory memory;
 	bool ready;
 	unsigned long moves;
@@ -49,7 +49,7 @@ struct told {
 /* @order: of the folios; @go: the child dumps core when this pipe is closed */
 struct dumper {
 	char folder[sizeof(CORE_FOLDER)];
-	struct told *told;
+	struct shared *shared;
 	int order;
 	int go[2];
 };
@@ -64,9 +64,9 @@ static const char *dumper_setup(struct dumper *d, bool huge)
 		return NO_HUGE_PAGES;
 	d->order = huge ? order_of(pmd_pages()) : 0;
 	why = folio_settings(d->order) ?: core_elsewhere();
-	d->told = mmap(NULL, sizeof(*d->told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
-	if (!why && d->told == MAP_FAILED)
+	d->shared = mmap(NULL, sizeof(*d->shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!why && d->shared == MAP_FAILED)
 		why = "out of memory";
 	if (why)
 		return why;
@@ -115,7 +115,7 @@ static bool protect_memory(const struct memory *m, enum how how)
 /* In a child: fill memory, protect it, wait until the parent closes the pipe, and dump core. */
 static void fill_and_dump(struct dumper *d, unsigned int folios, enum how how)
 {
-	struct memory *m = &d->told->memory;
+	struct memory *m = &d->shared->memory;
 	const long huge = d->order ? folios << d->order : 0;
 	char byte;
 
@@ -124,7 +124,7 @@ static void fill_and_dump(struct dumper *d, unsigned int folios, enum how how)
 	    smaps_pages(m->at, "AnonHugePages") != huge ||
 	    (how != NONE && !protect_memory(m, how)))
 		_exit(1);
-	__atomic_store_n(&d->told->ready, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&d->shared->ready, true, __ATOMIC_RELEASE);
 	if (read(d->go[0], &byte, 1))
 		_exit(1);
 	core_dump();
@@ -135,14 +135,14 @@ static pid_t dumper_start(struct dumper *d, unsigned int folios, enum how how)
 {
 	pid_t child;
 
-	d->told->ready = false;
+	d->shared->ready = false;
 	if (pipe(d->go))
 		return -1;
 	child = fork();
 	if (!child)
 		fill_and_dump(d, folios, how);
 	close(d->go[0]);
-	while (child > 0 && !__atomic_load_n(&d->told->ready, __ATOMIC_ACQUIRE)) {
+	while (child > 0 && !__atomic_load_n(&d->shared->ready, __ATOMIC_ACQUIRE)) {
 		if (waitpid(child, NULL, WNOHANG))
 			return -1;
 		usleep(1000);
@@ -159,7 +159,7 @@ struct found {
 /* Let the child dump core, and compare its memory with the core file. Returns false on failure. */
 static bool dumper_finish(struct dumper *d, pid_t child, struct found *found)
 {
-	const struct memory *m = &d->told->memory;
+	const struct memory *m = &d->shared->memory;
 	const char *memory = NULL;
 	struct core core;
 	int status = 0;
@@ -268,7 +268,7 @@ TEST_F(core_protected, has_content)
 	child = dumper_start(&self->dumper, folios, variant->how);
 	ASSERT_LT(0, child);
 	ASSERT_TRUE(dumper_finish(&self->dumper, child, &found));
-	pages = self->dumper.told->memory.pages;
+	pages = self->dumper.shared->memory.pages;
 	DID(pages, "pages compared");
 	if (issue && found.zeros == pages) {
 		KNOWN_ISSUE(98, "a core file has zeros instead of protected memory");
@@ -323,7 +323,7 @@ FIXTURE_TEARDOWN(core_moving)
 /* In another process: move the first page of each folio to and fro, until the child has ended. */
 static void move_forever(const struct dumper *d, pid_t child, unsigned int folios)
 {
-	const struct memory *m = &d->told->memory;
+	const struct memory *m = &d->shared->memory;
 	char **list = malloc(folios * sizeof(*list));
 	int *nodes = malloc(folios * sizeof(*nodes)), *status = malloc(folios * sizeof(*status));
 
@@ -337,7 +337,7 @@ static void move_forever(const struct dumper *d, pid_t child, unsigned int folio
 			    MPOL_MF_MOVE) < 0)
 			_exit(0);
 		for (unsigned int i = 0; i < folios; i++)
-			__atomic_fetch_add(&d->told->moves, status[i] == to, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&d->shared->moves, status[i] == to, __ATOMIC_RELAXED);
 	}
 }
 
@@ -350,7 +350,7 @@ static void move_forever(const struct dumper *d, pid_t child, unsigned int folio
  */
 TEST_F_TIMEOUT(core_moving, has_content, 120)
 {
-	struct told *told = self->dumper.told;
+	struct shared *shared = self->dumper.shared;
 	const unsigned int folios = variant->huge ? (MOVING / read_pmd_pagesize() ?: 1) : 1024;
 	unsigned long before, moves = 0;
 	struct found found = {};
@@ -360,14 +360,14 @@ TEST_F_TIMEOUT(core_moving, has_content, 120)
 		pid_t child = dumper_start(&self->dumper, folios, NONE), mover;
 
 		ASSERT_LT(0, child);
-		pages = told->memory.pages;
+		pages = shared->memory.pages;
 		mover = fork();
 		if (!mover)
 			move_forever(&self->dumper, child, folios);
 		ASSERT_LT(0, mover);
-		before = __atomic_load_n(&told->moves, __ATOMIC_RELAXED);
+		before = __atomic_load_n(&shared->moves, __ATOMIC_RELAXED);
 		ASSERT_TRUE(dumper_finish(&self->dumper, child, &found));
-		moves += __atomic_load_n(&told->moves, __ATOMIC_RELAXED) - before;
+		moves += __atomic_load_n(&shared->moves, __ATOMIC_RELAXED) - before;
 		kill(mover, SIGKILL);
 		waitpid(mover, NULL, 0);
 	}

@@ -14,6 +14,7 @@
  */
 #include "folio_known.h"
 #include "folio_listen.h"
+#include "folio_poison.h"
 #include "folio_state.h"
 #include "hugetlb_tables.h"
 
@@ -226,15 +227,6 @@ TEST_F(hugetlb_block, uffd_copy)
 }
 
 /*
- * The kernel sends SIGBUS when the process accesses a poisoned page. The
- * kernel may also send SIGBUS at the time when it poisons the page.
- */
-static void on_poison(int number)
-{
-	(void)number;
-}
-
-/*
  * One of the four blocks is poisoned. An access to any of its pages raises
  * SIGBUS. The other blocks stay folded and keep their content. The case runs
  * only in the virtual machine, because the bad frame cannot be used afterwards.
@@ -245,8 +237,7 @@ TEST_F(hugetlb_block, poison_one)
 
 	if (access("/tests/list", F_OK))
 		SKIP(return, "runs only in the virtual machine");
-	signal(SIGBUS, on_poison);
-	if (madvise(self->at + bytes(2 * n), bytes(1), MADV_HWPOISON))
+	if (poison(self->at + bytes(2 * n), 1))
 		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
 	for (unsigned int page = 2 * n; page < 3 * n; page++)
 		bad += try_access(self->at + bytes(page), false) == SIGBUS;

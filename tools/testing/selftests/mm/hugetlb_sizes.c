@@ -17,6 +17,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_sizes
  */
 #include "folio_listen.h"
+#include "folio_poison.h"
 #include "folio_state.h"
 #include "hugetlb_tables.h"
 
@@ -454,15 +455,6 @@ TEST_F(hugetlb_sizes, uffd_rwp)
 }
 
 /*
- * The kernel sends SIGBUS when the process accesses a poisoned page. The kernel may also send
- * SIGBUS at the time when it poisons the page.
- */
-static void on_poison(int number)
-{
-	(void)number;
-}
-
-/*
  * One small page in the middle of the page is poisoned. Then an access to any
  * part of the page raises SIGBUS. HardwareCorrupted counts one small page. This
  * case is the last one, because the machine cannot use the page afterwards.
@@ -474,8 +466,7 @@ TEST_F(hugetlb_sizes, poison)
 
 	if (access("/tests/list", F_OK))
 		SKIP(return, "runs only in the virtual machine");
-	signal(SIGBUS, on_poison);
-	if (madvise(bad, psize(), MADV_HWPOISON))
+	if (poison(bad, 1))
 		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
 	EXPECT_EQ(PROBES, raises(self, one(self), false, SIGBUS));
 	EXPECT_EQ(SIGBUS, try_access(bad, true));
